@@ -1,0 +1,1 @@
+# The CMake package: see docs/guides/from-one-device.md.

@@ -1,0 +1,12 @@
+# The two programs: lockstep (no LibTorch) and lockstep-worker (one rank).
+if(EXISTS ${CMAKE_SOURCE_DIR}/lockstep/cli/main.cpp)
+  add_executable(lockstep lockstep/cli/main.cpp)
+  target_link_libraries(lockstep PRIVATE lockstep_cli)
+  target_compile_options(lockstep PRIVATE ${LOCKSTEP_WARNINGS})
+endif()
+if(LOCKSTEP_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/lockstep/worker/main.cpp)
+  add_executable(lockstep-worker lockstep/worker/main.cpp)
+  target_link_libraries(lockstep-worker PRIVATE lockstep_worker)
+  target_compile_options(lockstep-worker PRIVATE ${LOCKSTEP_WARNINGS})
+  target_link_libraries(lockstep-worker PRIVATE lockstep_libtorch)
+endif()

@@ -1,0 +1,51 @@
+# One test program per folder from its *_test.cpp, and one per folder of tests/. A folder that links
+# LibTorch gets the shared precompiled header; its ranks are processes started from the same binary.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+function(lockstep_test target torch libs)
+  add_executable(${target} ${ARGN})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE ${libs} GTest::gtest GTest::gmock)
+  target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
+  target_compile_definitions(${target} PRIVATE $<$<NOT:$<STREQUAL:${torch},T>>:
+      LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LOCKSTEP_BINARY_DIR="${CMAKE_BINARY_DIR}">)
+  if(torch STREQUAL "T")
+    lockstep_torch_settings(${target})
+    target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/torch_test_main.cpp
+                   ${CMAKE_SOURCE_DIR}/tests/support/rank_processes.cpp)
+    target_link_libraries(${target} PRIVATE lockstep_comm lockstep_store)
+  else()
+    target_link_libraries(${target} PRIVATE GTest::gtest_main)
+  endif()
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
+endfunction()
+
+foreach(folder IN LISTS LOCKSTEP_FOLDERS)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lockstep/${folder}/*_test.cpp)
+  if(tests)
+    lockstep_target_name(${folder} target)
+    lockstep_test(${target}_test "${LOCKSTEP_IS_TORCH_${folder}}" ${target} ${tests})
+  endif()
+endforeach()
+
+# tests/<family>/: what crosses folders. "T" families drive ranks in process; the others drive the programs.
+foreach(family architecture golden fault)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${family}/*_test.cpp)
+  if(tests)
+    lockstep_test(${family}_test - "lockstep_cli" ${tests})
+    add_dependencies(${family}_test lockstep)
+    if(LOCKSTEP_TORCH)
+      add_dependencies(${family}_test lockstep-worker)
+    endif()
+  endif()
+endforeach()
+if(LOCKSTEP_TORCH)
+  foreach(family parity)
+    file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${family}/*_test.cpp)
+    if(tests)
+      lockstep_test(${family}_test T "lockstep_worker" ${tests})
+    endif()
+  endforeach()
+endif()

@@ -1,0 +1,74 @@
+// The ranks that reduce, gather and wait together. Drives one c10d::Backend; every wait has a deadline.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::comm {
+
+enum class ReduceOp : std::uint8_t { sum, min, max };
+
+/// How the terms of a sum are associated.
+enum class Order : std::uint8_t {
+  any,   // the backend's own: fastest
+  tree,  // balanced binary tree over the group's ranks: bits do not depend on how terms are spread
+};
+
+/// A collective in flight. wait() must be called once before the buffers are read.
+class Work {
+ public:
+  virtual ~Work() = default;
+  /// \throws PeerLost naming the collective, this rank and the deadline when a rank does not answer.
+  virtual void wait() = 0;
+  [[nodiscard]] virtual bool done() = 0;
+};
+
+class Group {
+ public:
+  virtual ~Group() = default;
+  [[nodiscard]] virtual int rank() const = 0;  // within the group
+  [[nodiscard]] virtual int size() const = 0;
+  [[nodiscard]] virtual std::string backend() const = 0;  // "gloo", "fake"
+
+  /// Replaces `tensor` on every rank by its reduction over the group. Collective, asynchronous.
+  /// \param tensor contiguous; same shape and dtype on every rank; changed in place.
+  /// Order::tree needs ReduceOp::sum and a size that is a power of two.
+  [[nodiscard]] virtual std::unique_ptr<Work> all_reduce(at::Tensor tensor, ReduceOp op,
+                                                         Order order = Order::any) = 0;
+  /// Collective. Copies `tensor` of `root` to every rank.
+  [[nodiscard]] virtual std::unique_ptr<Work> broadcast(at::Tensor tensor, int root) = 0;
+  /// Collective. \param output [n, *input.shape], contiguous.
+  [[nodiscard]] virtual std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input) = 0;
+  /// Collective. Returns when every rank has come.
+  virtual void barrier() = 0;
+
+  /// Payload handed to collectives by this rank so far: tensor bytes, once per call.
+  [[nodiscard]] virtual std::int64_t payload_bytes() const = 0;
+};
+
+/// A small value that rank `root` has and all others want. Collective.
+[[nodiscard]] std::string broadcast_text(Group& group, const std::string& text, int root = 0);
+
+struct GroupOptions {
+  int rank = 0;
+  int size = 1;
+  std::string store_host = "127.0.0.1";  // or "unix:<path>"
+  int store_port = 0;
+  bool host_store = false;               // this rank serves the store (rank 0 without a launcher)
+  std::string name = "world";            // prefix of the store keys; unique per group and generation
+  std::chrono::milliseconds join_deadline{std::chrono::seconds(120)};
+  std::chrono::milliseconds deadline{std::chrono::seconds(120)};  // of each collective
+};
+
+/// A Gloo group over the c10d store; size 1 needs no store and no network.
+/// \throws PeerLost (a rank never came: names the missing ranks), EnvironmentFault (store unreachable).
+[[nodiscard]] std::unique_ptr<Group> make_gloo_group(const GroupOptions& options);
+
+/// A group whose peers all hold the same values as this rank: dry runs at any size, and tests.
+[[nodiscard]] std::unique_ptr<Group> make_fake_group(int rank, int size);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,36 @@
+// run.toml and --set into a RunConfig. All errors are found before any is reported.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/config/run_config.h"
+
+namespace lockstep::config {
+
+struct ParsedConfig {
+  RunConfig config;
+  std::vector<Problem> problems;  // `where` = file:line:col, or --set key; empty when usable
+};
+
+/// Parses TOML text. Wrong types, unknown keys (with the nearest name), values out of range and keys
+/// that the chosen family, format, optimizer or schedule does not read are problems.
+/// \param file name used in `where`.
+/// \param sets "section.key=value" of each --set, applied after the file in order; a batch number set
+///        here drops the file's third when two are given.
+[[nodiscard]] ParsedConfig parse_run_config(std::string_view toml, const std::string& file,
+                                            const std::vector<std::string>& sets = {});
+
+/// Reads and parses `file`. \throws UsageError with every problem (LS-1001 when unreadable).
+[[nodiscard]] RunConfig load_run_config(const std::string& file,
+                                        const std::vector<std::string>& sets = {});
+
+/// The resolved configuration as JSON: every key with its value, sections in order.
+[[nodiscard]] std::string to_json_text(const RunConfig& config);
+/// The inverse, for handing a resolved configuration to a rank. \throws UsageError.
+[[nodiscard]] RunConfig from_json_text(std::string_view json);
+/// SHA-256 (hex) of to_json_text: what checkpoints carry.
+[[nodiscard]] std::string config_hash(const RunConfig& config);
+
+}  // namespace lockstep::config

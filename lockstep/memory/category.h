@@ -1,0 +1,55 @@
+// Bytes of CPU tensors by what they are for, measured by the allocator itself.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep::memory {
+
+/// The categories of the memory plan (docs/cli.md, `plan`).
+enum class Category : std::uint8_t {
+  parameters,     // compute weights
+  gradients,      // incl. fp32 accumulators and buckets
+  optimizer,      // masters and moments
+  activations,    // saved for backward, and temporaries of forward and backward
+  buffers,        // module buffers, data batches, workspace
+  communication,  // staging
+  runtime,        // libraries and allocator slack: resident memory not in any other category
+};
+inline constexpr std::size_t kCategoryCount = 7;
+[[nodiscard]] std::string_view name(Category category);
+
+/// Installs the tagging allocator as LibTorch's CPU allocator. Call first in main: tensors made
+/// before are not counted. Blocks are cached and reused (64-byte aligned); idempotent.
+void install();
+
+/// Allocations of this thread are counted under `category` until the scope ends.
+class Scope {
+ public:
+  explicit Scope(Category category) noexcept;
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope();
+
+ private:
+  Category outer_;
+};
+
+struct Usage {
+  std::array<std::int64_t, kCategoryCount> current_bytes{};
+  std::array<std::int64_t, kCategoryCount> peak_bytes{};  // at the moment the tagged total peaked
+  std::int64_t peak_total_bytes = 0;                      // of the tagged categories
+  std::int64_t cached_bytes = 0;                          // freed blocks kept for reuse
+};
+
+/// Tagged bytes; `runtime` is filled as peak resident memory less all others.
+[[nodiscard]] Usage usage();
+void reset_peak();
+/// Gives cached blocks back to the system.
+void release_cached();
+
+/// Peak resident memory of this process so far, in bytes (VmHWM).
+[[nodiscard]] std::int64_t peak_resident_bytes();
+
+}  // namespace lockstep::memory

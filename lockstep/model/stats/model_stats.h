@@ -1,0 +1,49 @@
+// Parameters, FLOPs and activation bytes of a model family without building it: what plans are made of.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/config/run_config.h"
+
+namespace lockstep::model {
+
+/// How a parameter may be split over tensor-parallel ranks.
+enum class Split : std::uint8_t { none, column, row, vocab };
+
+struct ParameterStats {
+  std::string name;                  // as model::named_parameters gives it
+  std::vector<std::int64_t> shape;
+  Split split = Split::none;
+  bool keep_fp32 = false;            // stays fp32 under bf16 compute (normalisation)
+  [[nodiscard]] std::int64_t count() const;
+};
+
+struct BlockStats {
+  std::string name;
+  std::vector<ParameterStats> parameters;  // a tied tensor stands in its first block only
+  std::int64_t buffer_floats = 0;          // running statistics
+  double forward_flops = 0;                // of one sample; backward = 2 x
+  double activation_elements = 0;          // saved for backward, of one sample, in compute type
+  double activation_fp32_bytes = 0;        // saved for backward whatever the compute type, of one sample
+  double peak_temporary_elements = 0;      // live beyond the saved ones while it runs, of one sample
+};
+
+struct ModelStats {
+  std::string family;
+  std::vector<BlockStats> blocks;
+  bool counts_tokens = false;
+  std::int64_t tokens_per_sample = 1;
+  std::int64_t input_bytes_per_sample = 0;
+  [[nodiscard]] std::int64_t parameters() const;
+  [[nodiscard]] double forward_flops_per_sample() const;
+};
+
+/// Statistics of the configured model. \param seq_len tokens a sample (gpt).
+[[nodiscard]] ModelStats model_stats(const config::ModelSection& config, std::int64_t seq_len);
+
+/// Faults in [model] itself: heads that do not divide the width, a depth no ResNet has, ...
+[[nodiscard]] std::vector<Problem> check_model(const config::ModelSection& config);
+
+}  // namespace lockstep::model

@@ -1,0 +1,15 @@
+// RunConfig + ModelStats + Cluster -> ParallelPlan. Pure functions.
+#pragma once
+#include "lockstep/config/run_config.h"
+#include "lockstep/model/stats/model_stats.h"
+#include "lockstep/parallel/plan/parallel_plan.h"
+#include "lockstep/topology/cluster.h"
+
+namespace lockstep::planner {
+
+/// The plan of `config` on `world_size` ranks of `host`.
+/// \throws UsageError with every problem of batch, model and strategy.
+[[nodiscard]] parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host,
+                                               int world_size);
+
+}  // namespace lockstep::planner

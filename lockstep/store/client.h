@@ -1,0 +1,39 @@
+// A client of the c10d TCPStore protocol, without LibTorch. Facts: docs/formats/store.md.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::store {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// One connection; not thread-safe. Every call has a deadline. \throws EnvironmentFault (connection
+/// lost, refused), PeerLost (a wait ran out of time: names the keys).
+class Client {
+ public:
+  /// \param host name or address, or "unix:<path>" (port ignored).
+  Client(const std::string& host, int port, std::chrono::milliseconds connect_deadline);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client();
+
+  void set(const std::string& key, const Bytes& value);
+  [[nodiscard]] Bytes compare_set(const std::string& key, const Bytes& expected, const Bytes& desired);
+  /// Waits until the key exists.
+  [[nodiscard]] Bytes get(const std::string& key, std::chrono::milliseconds deadline);
+  [[nodiscard]] std::int64_t add(const std::string& key, std::int64_t amount);
+  [[nodiscard]] bool check(const std::vector<std::string>& keys);
+  void wait(const std::vector<std::string>& keys, std::chrono::milliseconds deadline);
+  [[nodiscard]] bool delete_key(const std::string& key);
+  [[nodiscard]] std::int64_t num_keys();
+  void append(const std::string& key, const Bytes& value);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::store
