@@ -9,7 +9,8 @@ endfunction()
 
 function(lockstep_torch_settings target)
   target_link_libraries(${target} PUBLIC lockstep_libtorch)
-  target_compile_options(${target} PRIVATE -Winvalid-pch)
+  # -fPIC in programs too (CMake gives them -fPIE): the precompiled header was made with it.
+  target_compile_options(${target} PRIVATE -Winvalid-pch -fPIC)
   target_precompile_headers(${target} REUSE_FROM lockstep_torch_pch)
 endfunction()
 
@@ -39,7 +40,7 @@ function(lockstep_folder folder torch allowed)
   endforeach()
   string(REPLACE "/" "_" key ${folder})
   if(LOCKSTEP_LIBS_${key})
-    target_link_libraries(${target} ${scope} ${LOCKSTEP_LIBS_${key}})
+    target_link_libraries(${target} PRIVATE ${LOCKSTEP_LIBS_${key}})
   endif()
 endfunction()
 
@@ -67,3 +68,8 @@ function(lockstep_layers table)
   set(LOCKSTEP_FREE_TARGETS ${free_targets} PARENT_SCOPE)
   set(LOCKSTEP_TORCH_TARGETS ${torch_targets} PARENT_SCOPE)
 endfunction()
+
+# The update kernel fixes its own rounding: no fused multiply-add, and a sqrt that can be vectorised.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/optim/update_kernel.cpp PROPERTIES
+    COMPILE_OPTIONS "-O3;-funroll-loops;-ffp-contract=off;-fno-math-errno;-fno-trapping-math"
+    SKIP_PRECOMPILE_HEADERS ON)

@@ -1,1 +1,42 @@
-# The CMake package: see docs/guides/from-one-device.md.
+# The CMake package: find_package(lockstep) gives lockstep::core (no LibTorch) and lockstep::lockstep
+# (the training library). The folders that wire the programs, cli and worker, stay out.
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
+
+function(lockstep_package_target name)
+  add_library(lockstep_${name} INTERFACE)
+  set_target_properties(lockstep_${name} PROPERTIES EXPORT_NAME ${name})
+  target_link_libraries(lockstep_${name} INTERFACE ${ARGN})
+  add_library(lockstep::${name} ALIAS lockstep_${name})
+endfunction()
+
+set(core_targets ${LOCKSTEP_FREE_TARGETS})
+list(REMOVE_ITEM core_targets lockstep_cli)
+lockstep_package_target(core ${core_targets})
+set(exported lockstep_core ${core_targets})
+set(programs lockstep)
+if(LOCKSTEP_TORCH)
+  set(library_targets ${LOCKSTEP_TORCH_TARGETS})
+  list(REMOVE_ITEM library_targets lockstep_worker)
+  lockstep_package_target(lockstep lockstep_core ${library_targets})
+  list(APPEND exported lockstep_lockstep ${library_targets})
+  list(APPEND programs lockstep-worker)
+  install(FILES cmake/LibTorch.cmake DESTINATION ${package_folder})
+endif()
+
+install(TARGETS ${exported} EXPORT lockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT lockstepTargets NAMESPACE lockstep:: DESTINATION ${package_folder})
+install(DIRECTORY lockstep/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep FILES_MATCHING PATTERN "*.h"
+        PATTERN cli EXCLUDE PATTERN worker EXCLUDE)
+foreach(program IN LISTS programs)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+
+configure_package_config_file(cmake/lockstepConfig.cmake.in ${CMAKE_BINARY_DIR}/lockstepConfig.cmake
+                              INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/lockstepConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/lockstepConfig.cmake ${CMAKE_BINARY_DIR}/lockstepConfigVersion.cmake
+        DESTINATION ${package_folder})

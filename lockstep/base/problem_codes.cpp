@@ -10,6 +10,166 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-1001", "file not readable",
      "A file named on the command line does not exist or cannot be read. Check the spelling; "
      "relative paths are taken from the folder the command runs in."},
+    {"LS-1002", "not valid TOML",
+     "The file cannot be read as TOML 1.0. The place named is where reading stopped; the fault may "
+     "be just before it: a missing quote, bracket or '='. Text values stand in quotes."},
+    {"LS-1003", "unknown configuration key",
+     "No part of lockstep knows this section or key. docs/config.md lists all of them and `lockstep "
+     "help KEY` explains one."},
+    {"LS-1004", "value of the wrong type",
+     "The key takes another type of value: text in quotes, whole numbers without a point, true or "
+     "false, or a list. `lockstep help KEY` says which."},
+    {"LS-1005", "value not allowed",
+     "The value has the right type but lies outside its range, or is not one of the words the key "
+     "takes. `lockstep help KEY` says what is allowed."},
+    {"LS-1006", "key given twice",
+     "A key may stand once in the file. Remove one of the two; the place named is the second."},
+    {"LS-1007", "key that nothing reads",
+     "The key exists, but what this run has chosen (model family, data format, optimizer or "
+     "schedule) does not read it. It would have no effect, so it is refused rather than ignored: "
+     "remove it, or choose what reads it."},
+    {"LS-1008", "--set is not KEY=VALUE",
+     "--set takes section.key=value, for example --set optimizer.lr=0.05. Quote it when the shell "
+     "would split it."},
+    {"LS-1009", "batch numbers that do not fit",
+     "global_batch = micro_batch x accumulation x ranks must hold in whole samples. Any two of the "
+     "three numbers give the third; the message names the nearest ones that fit."},
+    {"LS-1010", "virtual ranks that do not fit",
+     "virtual_ranks fixes how the global batch is cut and in which order gradients are added, so "
+     "that runs on different numbers of ranks give equal bits. It must be a power of two, divisible "
+     "by the ranks, equal to global_batch / micro_batch, and threads must be 1."},
+    {"LS-1011", "unknown command",
+     "`lockstep help` lists the commands."},
+    {"LS-1012", "unknown flag",
+     "The command does not have this flag. `lockstep COMMAND --help` lists its flags; they may be "
+     "written with - or _."},
+    {"LS-1013", "flag with a wrong or missing value",
+     "The flag needs a value of another type, within a range, or one of a few words; or it stands "
+     "twice. `lockstep COMMAND --help` says which."},
+    {"LS-1014", "too few or too many arguments",
+     "The command takes another number of arguments without a flag name. `lockstep COMMAND --help` "
+     "shows the usage."},
+    {"LS-1015", "half-set or contradictory starter variables",
+     "Whoever starts ranks (torchrun, lockstep launch, mpirun, srun, a pod) tells each its place by "
+     "environment variables. Some of them are missing, are not numbers, or contradict each other. "
+     "Unset leftovers of another job, or set all of RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
+     "MASTER_PORT."},
+    {"LS-1016", "ranks on several hosts without a meeting point",
+     "mpirun started ranks on several hosts, but none of them knows the address of the first. Hand "
+     "it on: mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=29500 ..."},
+    {"LS-1017", "not a resolved configuration",
+     "The text is not the JSON of a configuration as lockstep writes it to config.json."},
+    {"LS-1018", "nothing known by this name",
+     "`lockstep help NAME` explains a command, a configuration key or section, or a code LS-nnnn."},
+    {"LS-2001", "data file not there",
+     "A file or folder that [data] names does not exist or cannot be read on this machine. When it "
+     "belongs to a Debian package, the message names the package to install."},
+    {"LS-2002", "data file has the wrong length",
+     "A data file ends before, or goes on after, what its header or its record size says: a broken "
+     "download or copy. The message gives the offset, the expected and the actual length."},
+    {"LS-2003", "data file is of another format",
+     "The first bytes of a data file are not what [data] format promises. Check that data.train and "
+     "data.eval name files of that format; docs/formats/ describes each."},
+    {"LS-2004", "label out of range",
+     "A label in a data file is larger than its format or model.classes allows. Set model.classes to "
+     "the number of classes in the data, or repair the file."},
+    {"LS-2005", "compressed data file damaged",
+     "A gzip file breaks off or fails its checksum. Copy or download it again."},
+    {"LS-2006", "data command failed",
+     "data.train = \"!command\" runs a program and reads what it prints. The program is missing, "
+     "failed, printed too much or did not end in time."},
+    {"LS-2007", "data and model do not fit",
+     "The samples of [data] have another shape or meaning than [model] reads: features, planes, image "
+     "size, or tokens for a model of images. Change the one that is wrong."},
+    {"LS-2008", "too little data",
+     "A data set has no sample left after data.train_samples, data.eval_fraction and data.seq_len are "
+     "applied."},
+    {"LS-2009", "batch not made in time",
+     "The background threads made no batch for minutes. The disk or network that holds the data does "
+     "not answer, or the machine was suspended."},
+    {"LS-3001", "address in use",
+     "Another process listens on the port or socket that was asked for; the message names it "
+     "when this user may see it. End it, choose another --master-port, or leave the port out: "
+     "a free one is then picked."},
+    {"LS-3002", "address not usable",
+     "A host name cannot be resolved, or the address is not one of this host. Only the named "
+     "address is bound, never all of them."},
+    {"LS-3003", "nobody answers at an address",
+     "No connection came about before the deadline. The process that serves the address has "
+     "not started, has ended, or a firewall is between."},
+    {"LS-3004", "program cannot be started",
+     "The program a rank should run does not exist, may not be executed, or the system is out "
+     "of processes or memory."},
+    {"LS-3051", "run directory not writable",
+     "A file of the run directory could not be made or written. Check that the folder exists, "
+     "belongs to you and that the disk has room (df), or choose another with --run-dir."},
+    {"LS-4001", "ranks that never joined",
+     "Every rank registers in the store before the group connects. The named ranks did not within "
+     "the deadline: they failed to start (see their logs), or use another address or world size."},
+    {"LS-4002", "peer lost in a collective",
+     "A collective needs every rank. One ended, hangs, or was cut off; the message names the "
+     "collective and the last one that completed. The cause is on the rank that failed first."},
+    {"LS-4003", "rank taken twice",
+     "Two processes joined one group under the same rank. Give each its own RANK, and jobs that run "
+     "at the same time different ports or names."},
+    {"LS-4004", "no way to the store's host",
+     "The host name does not resolve, or no network interface of this machine leads to it."},
+    {"LS-4005", "connections between ranks failed",
+     "All ranks joined, but the direct connections between them could not be made: a rank ended in "
+     "between, or a firewall blocks free ports between the hosts."},
+    {"LS-4101", "a wait on the store ran out of time",
+     "A key that another rank sets never came. The rank that should have set it has ended, "
+     "hangs, or was never started."},
+    {"LS-4102", "the store was lost",
+     "The connection to the job's store broke or gave no answer: the launcher or rank 0 that "
+     "serves it has ended. Its own message names the cause."},
+    {"LS-6001", "model size out of range",
+     "A number in [model] is too small for any model of that family to be built."},
+    {"LS-6002", "no residual network of that depth",
+     "model.depth must be 18 (CIFAR form of ResNet-18) or 20, 32, 44 or 56 (6n+2 layers of 16, 32 "
+     "and 64 channels)."},
+    {"LS-6003", "heads do not divide the width",
+     "Attention cuts model.width into model.heads equal parts; choose a width that is a multiple."},
+    {"LS-6004", "dropout out of range",
+     "model.dropout is the share of activations that is zeroed; it lies in [0, 1)."},
+    {"LS-6010", "bf16 sums with virtual ranks",
+     "virtual_ranks promises equal bits on any number of ranks. That holds for fp32 sums; bf16 sums "
+     "are rounded between ranks, so their bits depend on where the ranks lie."},
+    {"LS-6011", "stored plan not readable",
+     "job.json or plan.json is not what this version writes: it was cut short or edited. Start the "
+     "run again from its configuration."},
+    {"LS-6051", "mesh axis without ranks",
+     "Every axis of the mesh (pipeline, data, tensor) has at least one rank; 1 means that the "
+     "axis is not used."},
+    {"LS-7001", "second gradient in one micro-batch",
+     "Data parallelism sums each gradient once per micro-batch, while backward runs. A parameter that "
+     "gets a second one would be counted twice: add the losses first, then call backward once."},
+    {"LS-7002", "unknown strategy in a plan",
+     "plan.json names a strategy that this version does not have: it was written by another version "
+     "or edited."},
+    {"LS-7051", "not a line of events.jsonl",
+     "A step or evaluation report could not be read: a field is missing, of the wrong type or "
+     "out of range. The file is damaged, or another program writes to it."},
+    {"LS-7052", "not a summary.json",
+     "The summary of a run could not be read: a field is missing, of the wrong type or out of "
+     "range. The file is damaged or was not written by lockstep."},
+    {"LS-7101", "loss or gradient not finite",
+     "A step gave NaN or infinity on some rank; all ranks see the same sum, so all stop, with the "
+     "parameters of the step before. Lower the rate, clip gradients, or let [recovery] on_nan skip "
+     "the step or roll back."},
+    {"LS-7102", "too many steps skipped in a row",
+     "Ten steps in a row were not finite. Skipping more would train nothing: the run has diverged."},
+    {"LS-7103", "no way back after a bad step",
+     "[recovery] on_nan = \"rollback\" needs a checkpoint to go back to, and gives up after three "
+     "rollbacks."},
+    {"LS-7201", "wrong arguments of lockstep-worker",
+     "lockstep-worker is started by `lockstep train`. By hand it takes a job, and RUN.toml or --job."},
+    {"LS-7202", "the printing rank failed first",
+     "The rank that prints could not load the configuration, plan or make the run directory; the "
+     "other ranks end with the same exit code."},
+    {"LS-7203", "out of memory",
+     "An allocation failed. `lockstep plan RUN.toml` shows what the run needs by category; a smaller "
+     "micro-batch needs less."},
     {"LS-9001", "a bug of lockstep",
      "An assumption inside lockstep did not hold. The message names the source line; please report "
      "it with the command you ran."},

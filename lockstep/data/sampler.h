@@ -13,10 +13,11 @@ struct Position {
   friend bool operator==(const Position&, const Position&) = default;
 };
 
+/// Not thread-safe: step_ids() keeps the permutation of the epoch it was last asked for.
 class Sampler {
  public:
   /// \param dataset_size samples; \param global_batch samples a step; the last step of an epoch may
-  /// have fewer (every sample once an epoch).
+  /// have fewer (every sample once an epoch). \throws UsageError (LS-2008) for fewer than 1 sample.
   Sampler(std::int64_t dataset_size, std::uint64_t seed, std::int64_t global_batch);
 
   /// Ids of the step that starts at `position`, from the epoch's permutation; never crosses an epoch.
@@ -24,6 +25,7 @@ class Sampler {
   /// The position after that step.
   [[nodiscard]] Position after(const Position& position) const;
   [[nodiscard]] std::int64_t steps_per_epoch() const;
+  [[nodiscard]] std::int64_t dataset_size() const { return dataset_size_; }
   /// The position after `steps` steps from the start.
   [[nodiscard]] Position at_step(std::int64_t steps) const;
 
@@ -32,10 +34,14 @@ class Sampler {
   std::uint64_t seed_;
   std::int64_t global_batch_;
   mutable std::int64_t cached_epoch_ = -1;   // one permutation is kept
-  mutable std::vector<std::int64_t> permutation_;
+  mutable std::vector<std::uint32_t> permutation_;
 };
 
-/// Part `leaf` of `leaves` of a step's ids, cut by index as evenly as possible; may be empty.
+/// Key of the augmentation of an epoch: Dataset::collate draws from (key, sample id). Never 0.
+[[nodiscard]] std::uint64_t augment_key(std::uint64_t seed, std::int64_t epoch);
+
+/// Part `leaf` of `leaves` of a step's ids, cut by index as evenly as possible: sizes differ by at
+/// most 1 and the first parts are the larger ones, so that only the last ones can be empty.
 [[nodiscard]] std::span<const std::int64_t> part_of(std::span<const std::int64_t> ids,
                                                     std::int64_t leaf, std::int64_t leaves);
 

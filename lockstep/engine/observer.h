@@ -23,8 +23,6 @@ class Observer {
     (void)state;
     return false;
   }
-  /// After the last step, also after a stop.
-  virtual void on_end(const TrainState& state) { (void)state; }
 };
 
 }  // namespace lockstep::engine

@@ -10,6 +10,13 @@
 
 namespace lockstep::launch {
 
+/// One line that a rank printed.
+struct OutputLine {
+  int rank = 0;
+  bool is_stderr = true;
+  std::string text;  // without the line end
+};
+
 struct LocalJobOptions {
   std::vector<std::string> command;     // argv of every rank
   int nproc_per_node = 1;
@@ -19,7 +26,12 @@ struct LocalJobOptions {
   int master_port = 0;                  // 0 = a free one
   std::string log_dir;                  // per-rank stderr and stdout; empty = passed through
   std::chrono::milliseconds stop_budget{std::chrono::seconds(20)};  // SIGTERM to SIGKILL
-  std::function<void(const std::string& line)> on_report;  // each line of LOCKSTEP_REPORT_FD
+  bool ours = true;                     // ranks keep the exit codes of docs/cli.md; others end as 1
+  /// Each line of LOCKSTEP_REPORT_FD. It and on_output run one at a time on a thread of the job; they may
+  /// block: ranks do not wait for them, the oldest lines waiting are dropped. What one throws ends the job.
+  std::function<void(const std::string& line)> on_report;
+  /// Each line passed through (log_dir empty); unset = written to the same stream as "[rank 1] text".
+  std::function<void(const OutputLine& line)> on_output;
 };
 
 struct RankEnd {
@@ -28,7 +40,9 @@ struct RankEnd {
   int exit_code = 0;   // when it exited
   int signal = 0;      // when it was killed
   double seconds = 0;  // since start, monotonic
-  std::string last_stderr;  // its last lines
+  bool stopped_by_us = false;  // a signal had been sent to it before
+  std::string hint;            // what the machine says about a SIGKILL
+  std::string last_stderr;     // its last lines
 };
 
 struct LocalJobResult {
@@ -38,8 +52,8 @@ struct LocalJobResult {
   bool stopped_on_request = false;
 };
 
-/// Serves the job's store, starts the ranks, forwards SIGTERM and SIGINT once (a second one kills),
-/// reads reports, and returns when all ranks have ended. Ranks die with this process.
+/// Serves the job's store, starts the ranks, forwards SIGTERM, SIGINT and SIGHUP once (a second one
+/// kills), reads reports, and returns when all ranks have ended. Ranks die with this process.
 /// \throws UsageError (nproc below 1), EnvironmentFault (port in use, program missing).
 [[nodiscard]] LocalJobResult run_local_job(const LocalJobOptions& options);
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::store {
+#include "lockstep/store/bytes.h"
 
-using Bytes = std::vector<std::uint8_t>;
+namespace lockstep::store {
 
 /// One connection; not thread-safe. Every call has a deadline. \throws EnvironmentFault (connection
 /// lost, refused), PeerLost (a wait ran out of time: names the keys).

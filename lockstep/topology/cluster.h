@@ -8,9 +8,9 @@ namespace lockstep {
 
 /// One compute device as the planner sees it: a GPU, or the CPU share of one rank.
 struct Device {
-  std::string name = "cpu";          // "cpu", "H200", ...
-  std::int64_t memory_bytes = 0;     // usable by one rank
-  double fp32_flops_per_s = 0;       // sustained matmul rate, 0 = unknown
+  std::string name = "cpu";       // "cpu", "H200", ...
+  std::int64_t memory_bytes = 0;  // usable by one rank
+  double fp32_flops_per_s = 0;    // sustained matmul rate, 0 = unknown
   double bf16_flops_per_s = 0;
 };
 
@@ -24,11 +24,11 @@ struct NumaNode {
 struct Host {
   std::string name;
   std::string cpu_model;
-  int cores = 1;                     // that this process may use (affinity and cgroup quota)
-  std::int64_t memory_bytes = 0;     // the smaller of RAM and the cgroup limit
+  int cores = 1;                  // that this process may use (affinity and cgroup quota)
+  std::int64_t memory_bytes = 0;  // the smaller of RAM and the cgroup limit
   std::int64_t memory_free_bytes = 0;
   std::vector<NumaNode> numa;
-  std::vector<Device> devices;       // accelerators; empty on a CPU host
+  std::vector<Device> devices;  // accelerators; empty on a CPU host
 };
 
 struct Cluster {

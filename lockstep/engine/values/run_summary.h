@@ -12,21 +12,21 @@
 namespace lockstep::engine {
 
 struct RunSummary {
-  std::string status = "done";           // done | stopped | failed
+  std::string status = "done";  // done | stopped | failed
   std::int64_t steps = 0;
   double final_loss = 0;
   std::optional<EvalReport> eval;
   bool counts_tokens = false;
-  double samples_or_tokens_per_s = 0;    // over all ranks, training steps only
-  double train_s = 0;                    // from the first step's start to the last one's end
-  double mfu = 0;                        // model FLOPs a second / measured matmul rate; 0 = unknown
-  PhaseTimes mean_times;                 // of a step, over ranks and steps (first step left out)
-  std::vector<std::int64_t> peak_memory_bytes;      // per rank
+  double samples_or_tokens_per_s = 0;  // over all ranks, training steps only
+  double train_s = 0;                  // from the first step's start to the last one's end
+  double mfu = 0;                      // model FLOPs a second / measured matmul rate; 0 = unknown
+  PhaseTimes mean_times;               // of a step, over ranks and steps (first step left out)
+  std::vector<std::int64_t> peak_memory_bytes;  // per rank
   parallel::MemoryPlan planned;
-  parallel::MemoryPlan measured;         // of the fullest rank
+  parallel::MemoryPlan measured;  // of the fullest rank
   double planned_step_s = 0;
-  double measured_step_s = 0;            // median
-  std::int64_t planned_comm_bytes = 0;   // a rank and step
+  double measured_step_s = 0;           // median
+  std::int64_t planned_comm_bytes = 0;  // a rank and step
   std::int64_t measured_comm_bytes = 0;
   std::string parameters_sha256;
   std::string state_sha256;

@@ -1,0 +1,67 @@
+# Every target sets up what it needs. `make` alone lists them; docs/guides/building.md tells more.
+RELEASE := build/release
+BIN     := $(RELEASE)/bin
+SETUP   := tools/setup.sh
+MINUTES ?= 10
+PREFIX  ?= /usr/local
+SECONDS_PER_TARGET ?= 60
+
+.PHONY: help setup configure programs build demo style test test-oracles test-sanitize bench-peers \
+        bench-peers-json fuzz soak gpu-check install clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what is missing: Debian packages, LibTorch in ~/.cache/lockstep
+	@$(SETUP)
+
+configure: setup
+	@test -f $(RELEASE)/build.ninja || cmake --preset release
+
+programs: configure
+	@cmake --build --preset release --target lockstep lockstep-worker
+
+build: configure ## set up, then build programs, libraries and tests in build/release
+	@cmake --build --preset release
+
+demo: programs ## train ResNet-20 on Fashion-MNIST with two ranks
+	@$(BIN)/lockstep train examples/fashion/run.toml --nproc-per-node 2
+
+style: configure ## print the style numbers: lengths of files and functions, comments, tests
+	@cmake --build --preset release --target architecture_test
+	@$(BIN)/architecture_test --gtest_brief=1 --gtest_filter='StyleNumbers.*'
+
+test: build style ## set up, build and run every test
+	@ctest --preset release
+
+test-oracles: programs ## compare with the real PyTorch, safetensors and numpy
+	@$(SETUP) --oracles
+	@cmake --build --preset release --target oracle_programs
+	@tools/with_oracles.sh tests/oracles/run.py --programs $(BIN)
+
+test-sanitize: setup ## tests of the LibTorch-free folders under ASan+UBSan and TSan, and a LibTorch subset
+	@tools/sanitize.sh
+
+bench-peers: programs ## time this library beside PyTorch DDP, in one run on this machine
+	@$(SETUP) --oracles
+	@benchmarks/bench_peers.py
+
+bench-peers-json: programs ## the same, as JSON lines
+	@$(SETUP) --oracles
+	@benchmarks/bench_peers.py --json
+
+fuzz: ## libFuzzer on every parser, SECONDS_PER_TARGET=60 each
+	@$(SETUP) --fuzz
+	@tools/fuzz.sh $(SECONDS_PER_TARGET)
+
+soak: programs ## kill and resume a training run for MINUTES=10; the result must not change
+	@tools/soak.py --minutes $(MINUTES)
+
+gpu-check: setup ## on a machine with a GPU: build preset cuda, run the tests labelled gpu
+	@tools/gpu_check.sh
+
+install: build ## install programs, libraries and the CMake package under PREFIX=/usr/local
+	@cmake --install $(RELEASE) --prefix $(PREFIX)
+
+clean: ## remove everything that was built
+	@rm -rf build

@@ -1,0 +1,53 @@
+# Every lockstep/**/*_fuzz.cpp is a fuzz target, named by its path: checkpoint/format/ours_fuzz.cpp is
+# checkpoint_format_ours. With libFuzzer (preset fuzz, clang) it runs as long as one likes; in every
+# test build the same file is linked with tests/fuzz/replay_main.cpp, which runs the committed corpus
+# and a fixed number of mutations of it, so the ordinary compiler is enough for a daily check.
+set(LOCKSTEP_REPLAY_RUNS 100000 CACHE STRING "Mutated inputs a fuzz target gets in an ordinary test run")
+
+function(lockstep_fuzz_targets out)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/lockstep
+       ${CMAKE_SOURCE_DIR}/lockstep/*_fuzz.cpp)
+  foreach(file IN LISTS files)
+    get_filename_component(folder ${file} DIRECTORY)
+    if(NOT folder IN_LIST LOCKSTEP_FOLDERS)
+      continue()  # a folder that links LibTorch, in a build without it
+    endif()
+    string(REGEX REPLACE "_fuzz\\.cpp$" "" name ${file})
+    string(REPLACE "/" "_" name ${name})
+    lockstep_target_name(${folder} library)
+    list(APPEND rows "${name}|${file}|${library}|${LOCKSTEP_IS_TORCH_${folder}}")
+  endforeach()
+  set(${out} ${rows} PARENT_SCOPE)
+endfunction()
+
+function(lockstep_fuzz_program target row)
+  string(REPLACE "|" ";" fields ${row})
+  list(GET fields 1 file)
+  list(GET fields 2 library)
+  list(GET fields 3 torch)
+  add_executable(${target} ${CMAKE_SOURCE_DIR}/lockstep/${file} ${ARGN})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE ${library})
+  target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
+  if(torch STREQUAL "T")
+    lockstep_torch_settings(${target})
+  endif()
+endfunction()
+
+lockstep_fuzz_targets(fuzz_rows)
+foreach(row IN LISTS fuzz_rows)
+  string(REGEX REPLACE "\\|.*" "" name ${row})
+  if(LOCKSTEP_FUZZ)
+    lockstep_fuzz_program(${name}_fuzz ${row})
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  endif()
+  if(LOCKSTEP_TESTS)
+    lockstep_fuzz_program(${name}_replay ${row} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+    set(runs ${LOCKSTEP_REPLAY_RUNS})
+    if(LOCKSTEP_REPLAY_RUNS_${name})
+      set(runs ${LOCKSTEP_REPLAY_RUNS_${name}})
+    endif()
+    add_test(NAME Fuzz.${name} COMMAND ${name}_replay ${runs} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+    set_tests_properties(Fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
+  endif()
+endforeach()

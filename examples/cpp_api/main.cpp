@@ -1,0 +1,52 @@
+// A module of one's own, trained data-parallel: start it once per rank, as README.md shows.
+#include <ATen/ATen.h>
+#include <lockstep/comm/group.h>
+#include <lockstep/config/starter.h>
+#include <lockstep/parallel/data_parallel.h>
+#include <torch/nn/modules/linear.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace ls = lockstep;
+
+struct Net : torch::nn::Module {
+  torch::nn::Linear hidden{register_module("hidden", torch::nn::Linear(2, 64))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(64, 2))};
+  at::Tensor forward(const at::Tensor& x) { return out(at::tanh(hidden(x))); }
+};
+
+// B points of two interleaved half circles, and which of the two each is on.
+std::pair<at::Tensor, at::Tensor> two_moons(std::int64_t B) {
+  const at::Tensor moon = at::randint(2, {B}), angle = at::rand({B}) * M_PI, sign = 1 - 2 * moon;
+  const at::Tensor x = at::cos(angle) * sign + moon, y = at::sin(angle) * sign + 0.5 * moon;
+  return {at::stack({x, y}, 1) + 0.1 * at::randn({B, 2}), moon.to(at::kLong)};
+}
+
+int main() {
+  const ls::config::RankEnv env = ls::config::read_starter(std::getenv, "rank").env;
+  ls::comm::GroupOptions where;
+  where.rank = env.rank;
+  where.size = env.world_size;
+  where.store_host = env.store_host;
+  where.store_port = env.store_port;
+  where.host_store = env.rank == 0 && !env.store_hosted;
+  const auto group = ls::comm::make_gloo_group(where);
+
+  Net net;
+  ls::parallel::DataParallelOptions options;
+  options.optimizer.momentum = 0.9;
+  ls::parallel::DataParallel replica(net, *group, options);  // every rank starts from rank 0's weights
+
+  at::manual_seed(100 + env.rank);  // each rank draws points of its own
+  double mean_loss = 0;
+  for (int step = 0; step < 300; ++step) {
+    const auto [points, moons] = two_moons(64);
+    mean_loss = replica.step(0.1, [&, &points = points, &moons = moons] {
+      return ls::parallel::cross_entropy_sum(net.forward(points), moons);
+    });
+  }
+  std::printf("rank %d of %d: loss %.17g\n", env.rank, env.world_size, mean_loss);
+  return mean_loss < 0.1 ? 0 : 1;
+}

@@ -1,0 +1,64 @@
+#include "lockstep/base/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "lockstep/base/fd.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& action, const fs::path& path) {
+  throw fs::filesystem_error("cannot " + action, path, {errno, std::generic_category()});
+}
+
+/// A rename is durable only once its folder is.
+void flush_folder(const fs::path& folder) {
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) fail("open the folder", folder);
+  // Some network file systems cannot flush a folder and say so with EINVAL.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail("flush the folder", folder);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)), temporary_(target_) {
+  // The process id keeps two writers of one target from sharing a half-written file.
+  temporary_ += "." + std::to_string(::getpid()) + ".tmp";
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd_ < 0) fail("create", temporary_);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  std::error_code ignored;  // after commit() there is nothing to remove; a destructor cannot throw
+  if (!temporary_.empty()) fs::remove(temporary_, ignored);
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      fail("write", temporary_);
+    }
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(fd_) != 0) fail("flush", temporary_);
+  if (::close(std::exchange(fd_, -1)) != 0) fail("close", temporary_);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to " + target_.string(), temporary_);
+  temporary_.clear();
+  flush_folder(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,10 @@
+// One function per command: its row of the table. cli/registry.cpp puts them in order.
+#pragma once
+#include "lockstep/cli/command.h"
+
+namespace lockstep::cli {
+
+[[nodiscard]] Command plan_command();
+[[nodiscard]] Command help_command();
+
+}  // namespace lockstep::cli

@@ -1,0 +1,110 @@
+// lockstep help: commands, configuration keys, error codes, and the generated documents.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "lockstep/base/nearest.h"
+#include "lockstep/base/problem_codes.h"
+#include "lockstep/cli/commands.h"
+#include "lockstep/cli/program.h"
+#include "lockstep/config/registry.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr auto kFlags = std::to_array<Flag>({
+    {.name = "--markdown",
+     .value = "config|cli",
+     .help = "print docs/config.md or docs/cli.md",
+     .words = "config|cli"},
+});
+
+constexpr auto kExamples = std::to_array<Example>({
+    {"lockstep help optimizer.lr", "explain a configuration key"},
+    {"lockstep help optimizer", "list the keys of a section"},
+    {"lockstep help LS-1003", "explain an error code"},
+    {"lockstep help plan", "examples and flags of a command"},
+});
+
+std::string section_text(const config::Section& section) {
+  std::string text = "[" + std::string(section.name) + "] " + std::string(section.help) + "\n\n";
+  for (const config::Option& option : config::options()) {
+    if (option.section() != section.name) continue;
+    std::string key(option.key);
+    key.resize(std::max<std::size_t>(key.size() + 2, 30), ' ');
+    text += "  " + key + std::string(option.help) + "\n";
+  }
+  return text;
+}
+
+/// A key by its full name, or by its short one when only one section has it.
+const config::Option* find_key(std::string_view name) {
+  if (const config::Option* option = config::find_option(name)) return option;
+  const config::Option* found = nullptr;
+  for (const config::Option& option : config::options()) {
+    if (option.name() != name) continue;
+    if (found != nullptr) return nullptr;
+    found = &option;
+  }
+  return found;
+}
+
+std::string code_text(const ProblemCode& code) {
+  return std::string(code.code) + ": " + std::string(code.title) + "\n\n" +
+         std::string(code.explain) + "\n";
+}
+
+[[noreturn]] void nothing_known(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Command& command : commands()) names.push_back(command.name);
+  for (const config::Section& section : config::sections()) names.push_back(section.name);
+  for (const config::Option& option : config::options()) names.push_back(option.name());
+  for (const config::Option& option : config::options()) names.push_back(option.key);
+  for (const ProblemCode& code : problem_codes()) names.push_back(code.code);
+  throw UsageError({{"LS-1018", "lockstep help", "nothing is known by the name " + name.substr(0, 128),
+                     did_you_mean(name, names, "`lockstep help` lists the commands")}});
+}
+
+std::string text_about(const std::string& name) {
+  if (const Command* command = find_command(name)) return command_help(*command);
+  if (const ProblemCode* code = find_problem_code(name)) return code_text(*code);
+  for (const config::Section& section : config::sections()) {
+    if (section.name == name) return section_text(section);
+  }
+  if (const config::Option* option = find_key(name)) return config::explain_option(*option);
+  nothing_known(name);
+}
+
+Exit run(const Args& args, const Context& context) {
+  std::string name;
+  for (const std::string& word : args.words()) name += (name.empty() ? "" : " ") + word;
+  std::string text = name.empty() ? front_page() : "";
+  if (args.has("--markdown")) {
+    text = args.text("--markdown") == "cli" ? cli_markdown() : config::config_markdown();
+  } else if (!name.empty()) {
+    text = text_about(name);
+  }
+  if (context.json) {
+    context.out << nlohmann::ordered_json{{"name", name}, {"text", text}}.dump() << std::endl;
+  } else {
+    context.out << text << std::flush;
+  }
+  return Exit::ok;
+}
+
+}  // namespace
+
+Command help_command() {
+  return {.name = "help",
+          .summary = "explain a command, a configuration key or an error code",
+          .description = "Without a name it lists the commands.",
+          .examples = kExamples,
+          .positional = {.name = "NAME",
+                         .help = "command, section, section.key or LS-nnnn",
+                         .at_least = 0,
+                         .at_most = 2},
+          .flags = kFlags,
+          .run = run};
+}
+
+}  // namespace lockstep::cli

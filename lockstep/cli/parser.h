@@ -1,0 +1,22 @@
+// argv against a command's table. All wrong flags are found before any is reported.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/args.h"
+#include "lockstep/cli/command.h"
+
+namespace lockstep::cli {
+
+struct ParsedArgs {
+  Args args;
+  std::vector<Problem> problems;  // LS-1012, LS-1013, LS-1014
+};
+
+/// \param words what stands behind the command's name.
+[[nodiscard]] ParsedArgs parse_args(const Command& command, const std::vector<std::string>& words);
+
+/// The command's own flags, then the common ones.
+[[nodiscard]] std::vector<Flag> all_flags(const Command& command);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,211 @@
+// A plan report as the JSON of the contract, and as a table for people.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/json_fields.h"
+#include "lockstep/base/units.h"
+#include "lockstep/cli/plan_report.h"
+#include "lockstep/engine/values/memory_rows.h"
+#include "lockstep/metrics/bars.h"
+
+namespace lockstep::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using metrics::Tone;
+
+// Backward costs twice the forward (as ModelStats says).
+constexpr double kForwardsPerStep = 3;
+// Relative; held against measured runs by the plan-against-measured lines of every training.
+constexpr double kMemoryErrorBand = 0.15;
+constexpr double kStepErrorBand = 0.5;
+
+constexpr std::size_t kLabelColumns = 14;
+constexpr std::size_t kAmountColumns = 10;
+
+Json layout_json(const PricedPlan& priced) {
+  const config::BatchShape& batch = priced.plan.batch;
+  return {{"data", batch.data_ranks},
+          {"zero", 0},
+          {"tensor", 1},
+          {"pipeline", 1},
+          {"sequence", 1},
+          {"micro_batch", batch.micro_batch},
+          {"accumulation", batch.accumulation},
+          {"schedule", "none"},
+          {"recompute", "none"},
+          {"offload", "none"}};
+}
+
+Json alternative_json(const PricedPlan& priced) {
+  Json row = layout_json(priced);
+  row["fits"] = priced.fits();
+  row["total_bytes"] = priced.plan.memory.total();
+  row["step_s"] = priced.plan.step_s;
+  row["samples_per_s"] = priced.samples_per_s;
+  return row;
+}
+
+Json memory_json(const parallel::MemoryPlan& memory) {
+  Json rows = Json::object();
+  for (const engine::MemoryRow& row : engine::kMemoryRows) rows[row.category] = memory.*row.bytes;
+  rows["total"] = memory.total();
+  return rows;
+}
+
+Json known(double number) { return number > 0 ? Json(number) : Json(nullptr); }
+
+/// Model FLOPs a second of one rank.
+double flops_per_s(const PlanReport& report) {
+  return kForwardsPerStep * report.model.forward_flops_per_sample() * report.chosen.samples_per_s /
+         report.chosen.ranks();
+}
+
+Json advice_json(const std::vector<Advice>& advice) {
+  Json rows = Json::array();
+  for (const Advice& one : advice) {
+    rows.push_back({{"say", one.say}, {"because", one.because}, {"source", one.source}});
+  }
+  return rows;
+}
+
+void add_speed(const PlanReport& report, Json& document) {
+  const parallel::ParallelPlan& plan = report.chosen.plan;
+  const bool tokens = report.model.counts_tokens;
+  const double per_sample = tokens ? static_cast<double>(report.model.tokens_per_sample) : 1;
+  document["step_s"] = known(plan.step_s);
+  document[tokens ? "tokens_per_s" : "samples_per_s"] =
+      known(report.chosen.samples_per_s * per_sample);
+  document["tflops_per_device"] = known(flops_per_s(report) / 1e12);
+  document["mfu"] = known(report.peak_flops_per_s > 0
+                              ? flops_per_s(report) / report.peak_flops_per_s
+                              : 0);
+  document["bubble_fraction"] = 0.0;
+  document["exposed_comm_s"] = plan.exposed_comm_s;
+  document["comm_bytes_per_step"] = plan.comm_bytes_per_step;
+  const double steps = static_cast<double>(report.config.run.steps.value_or(0));
+  document["time_to_train_s"] = known(steps * plan.step_s);
+}
+
+/// Lines of a report: a label, then a value.
+class Table {
+ public:
+  Table(std::size_t width, const metrics::TextStyle& style) : width_(width), style_(style) {}
+
+  void row(std::string_view label, const std::string& value) {
+    text_ += "  " + style_.paint(Tone::faint, metrics::pad_right(std::string(label), kLabelColumns)) +
+             value + "\n";
+  }
+
+  void amount(std::string_view label, std::int64_t bytes, std::int64_t whole) {
+    const std::string value = metrics::pad_left(format_bytes(bytes), kAmountColumns);
+    const std::size_t used = 2 + kLabelColumns + kAmountColumns + 2;
+    const std::size_t bar = width_ > used + 10 ? std::min<std::size_t>(width_ - used, 40) : 10;
+    const double share = static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(whole, 1));
+    row(label, value + "  " + metrics::progress_bar(share, bar, style_));
+  }
+
+  void title(const std::string& text) { text_ += style_.paint(Tone::strong, text) + "\n"; }
+  void blank() { text_ += "\n"; }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::size_t width_;
+  const metrics::TextStyle& style_;
+  std::string text_;
+};
+
+std::string batch_text(const config::BatchShape& batch) {
+  std::string text = format_count(batch.global_batch) + " samples a step = " +
+                     std::to_string(batch.data_ranks) + " ranks x " +
+                     format_count(batch.micro_batch);
+  if (batch.accumulation > 1) text += " x " + format_count(batch.accumulation) + " accumulated";
+  return text;
+}
+
+void add_memory(const PlanReport& report, Table& table) {
+  const parallel::MemoryPlan& memory = report.chosen.plan.memory;
+  table.title("memory of one rank");
+  for (const engine::MemoryRow& row : engine::kMemoryRows) {
+    table.amount(row.category, memory.*row.bytes, memory.total());
+  }
+  table.amount("total", memory.total(), report.chosen.device_memory_bytes);
+  table.row("", (report.chosen.fits() ? "fits into " : "does NOT fit into ") +
+                    format_bytes(report.chosen.device_memory_bytes) + " a rank (give or take " +
+                    format_percent(kMemoryErrorBand, 0) + ")");
+}
+
+void add_step(const PlanReport& report, Table& table) {
+  const parallel::ParallelPlan& plan = report.chosen.plan;
+  if (plan.step_s <= 0) return;
+  table.blank();
+  table.title("one step");
+  table.row("time", format_duration(plan.step_s) + " (give or take " +
+                        format_percent(kStepErrorBand, 0) + ")");
+  table.row("forward", format_duration(plan.forward_s));
+  table.row("backward", format_duration(plan.backward_s));
+  table.row("exposed sync", format_duration(plan.exposed_comm_s));
+  table.row("optimizer", format_duration(plan.optimizer_s));
+  table.row("speed", format_short(report.chosen.samples_per_s) + " samples/s");
+  table.row("sends", format_bytes(plan.comm_bytes_per_step) + " a rank");
+}
+
+void add_advice(const PlanReport& report, Table& table) {
+  table.blank();
+  for (const PricedPlan& other : report.alternatives) {
+    table.row("or " + std::to_string(other.ranks()) + (other.ranks() == 1 ? " rank" : " ranks"),
+              format_short(other.samples_per_s) + " samples/s, " +
+                  format_bytes(other.plan.memory.total()) + " a rank" +
+                  (other.fits() ? "" : ", does not fit"));
+  }
+  for (const Advice& one : report.advice) table.row("advice", one.say + ": " + one.because);
+  for (const std::string& one : report.assumptions) table.row("assumes", one);
+}
+
+}  // namespace
+
+std::string plan_json(const PlanReport& report) {
+  const PricedPlan& chosen = report.chosen;
+  Json document{{"parameters", report.model.parameters()},
+                {"fits", chosen.fits()},
+                {"memory_bytes", memory_json(chosen.plan.memory)},
+                {"device_memory_bytes", chosen.device_memory_bytes}};
+  add_speed(report, document);
+  document["layout"] = layout_json(chosen);
+  document["alternatives"] = Json::array();
+  for (const PricedPlan& other : report.alternatives) {
+    document["alternatives"].push_back(alternative_json(other));
+  }
+  document["distribute"] = {
+      {"needed", report.distribution_needed},
+      {"expected_speedup", known(report.expected_speedup.value_or(0))},
+      {"reasons", report.reasons}};
+  document["advice"] = advice_json(report.advice);
+  document["assumptions"] = report.assumptions;
+  document["error_band"] = {{"memory_bytes", kMemoryErrorBand}, {"step_s", kStepErrorBand}};
+  return to_line(document);
+}
+
+std::string plan_for_people(const PlanReport& report, std::size_t width,
+                            const metrics::TextStyle& style) {
+  const PricedPlan& chosen = report.chosen;
+  Table table(width, style);
+  table.title("plan of " + report.config.run.name);
+  table.row("model", report.model.family + ", " + format_count(report.model.parameters()) +
+                         " parameters");
+  std::string strategies;
+  for (const std::string& name : chosen.plan.strategies) {
+    strategies += (strategies.empty() ? "" : " + ") + name;
+  }
+  table.row("layout", (strategies.empty() ? "one device" : strategies) + " on " +
+                          std::to_string(chosen.ranks()) +
+                          (chosen.ranks() == 1 ? " rank" : " ranks"));
+  table.row("batch", batch_text(chosen.plan.batch));
+  table.blank();
+  add_memory(report, table);
+  add_step(report, table);
+  add_advice(report, table);
+  return table.text();
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,154 @@
+#include "lockstep/cli/plan_report.h"
+
+#include <algorithm>
+
+#include "lockstep/base/units.h"
+#include "lockstep/planner/planner.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr double kMuchExposed = 0.2;  // of a step
+
+void keep_states_only(parallel::MemoryPlan& memory) {
+  memory.activations = 0;
+  memory.buffers = 0;
+  memory.communication = 0;
+  memory.runtime = 0;
+}
+
+PricedPlan price(const config::RunConfig& config, const Host& host, int ranks, bool states_only) {
+  PricedPlan priced;
+  priced.plan = planner::make_plan(config, host, ranks);
+  if (states_only) keep_states_only(priced.plan.memory);
+  priced.device_memory_bytes = host.memory_bytes / ranks;
+  if (priced.plan.step_s > 0) {
+    priced.samples_per_s = static_cast<double>(priced.plan.batch.global_batch) / priced.plan.step_s;
+  }
+  return priced;
+}
+
+/// The run on `ranks` ranks with the chosen global batch cut into the chosen micro-batches, or nothing
+/// when it does not divide.
+std::optional<PricedPlan> price_at(const PlanReport& report, const Host& host, int ranks,
+                                   bool states_only) {
+  config::RunConfig config = report.config;
+  config.parallel.data.reset();
+  config.batch.global_batch = report.chosen.plan.batch.global_batch;
+  config.batch.micro_batch = report.chosen.plan.batch.micro_batch;
+  config.batch.accumulation.reset();
+  try {
+    return price(config, host, ranks, states_only);
+  } catch (const UsageError&) {  // this many ranks cannot share the batch
+    return std::nullopt;
+  }
+}
+
+std::string ranks_text(int ranks) {
+  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+}
+
+void add_alternatives(PlanReport& report, const Host& host, bool states_only) {
+  const int most = std::max(1, host.cores / std::max(1, report.config.run.threads));
+  for (int ranks = 1; ranks <= most; ranks *= 2) {
+    if (ranks == report.chosen.ranks()) continue;
+    if (auto priced = price_at(report, host, ranks, states_only)) {
+      report.alternatives.push_back(std::move(*priced));
+    }
+  }
+  std::stable_sort(
+      report.alternatives.begin(), report.alternatives.end(),
+      [](const PricedPlan& a, const PricedPlan& b) { return a.samples_per_s > b.samples_per_s; });
+}
+
+/// The fastest that fits of the chosen plan and the alternatives; nullptr when none fits.
+const PricedPlan* fastest(const PlanReport& report) {
+  const PricedPlan* best = report.chosen.fits() ? &report.chosen : nullptr;
+  for (const PricedPlan& other : report.alternatives) {
+    if (other.fits() && (best == nullptr || other.samples_per_s > best->samples_per_s)) {
+      best = &other;
+    }
+  }
+  return best;
+}
+
+void judge_distribution(PlanReport& report, const Host& host, bool states_only) {
+  const std::optional<PricedPlan> single = report.chosen.ranks() == 1
+                                               ? report.chosen
+                                               : price_at(report, host, 1, states_only);
+  if (!single) return;
+  report.distribution_needed = !single->fits();
+  report.reasons.push_back("one rank needs " + format_bytes(single->plan.memory.total()) + " of " +
+                           format_bytes(single->device_memory_bytes));
+  const PricedPlan* best = fastest(report);
+  if (best == nullptr || single->samples_per_s <= 0 || best->samples_per_s <= 0) return;
+  report.expected_speedup = best->samples_per_s / single->samples_per_s;
+  report.reasons.push_back(ranks_text(best->ranks()) + " process " +
+                           format_short(best->samples_per_s) + " samples/s, one rank " +
+                           format_short(single->samples_per_s));
+}
+
+void advise(PlanReport& report, const Host& host) {
+  const PricedPlan& chosen = report.chosen;
+  const parallel::ParallelPlan& plan = chosen.plan;
+  const int threads = report.config.run.threads;
+  if (!chosen.fits()) {
+    const bool batch_helps = plan.memory.activations > plan.memory.total() / 4;
+    report.advice.push_back({batch_helps ? "lower batch.micro_batch" : "train a smaller model",
+                             format_bytes(plan.memory.total()) + " do not fit into " +
+                                 format_bytes(chosen.device_memory_bytes) + " a rank",
+                             "memory_bytes"});
+  }
+  if (chosen.ranks() * threads > host.cores) {
+    report.advice.push_back(
+        {"use at most " + ranks_text(std::max(1, host.cores / threads)),
+         ranks_text(chosen.ranks()) + " of " + std::to_string(threads) + " threads share " +
+             std::to_string(host.cores) + " cores",
+         "layout"});
+  }
+  if (plan.exposed_comm_s > kMuchExposed * plan.step_s && plan.step_s > 0) {
+    report.advice.push_back({"raise batch.accumulation or batch.micro_batch",
+                             format_percent(plan.exposed_comm_s / plan.step_s) +
+                                 " of a step waits for gradients of other ranks",
+                             "exposed_comm_s"});
+  }
+  const PricedPlan* best = fastest(report);
+  if (best != nullptr && best != &chosen && best->samples_per_s > 1.1 * chosen.samples_per_s) {
+    report.advice.push_back({"use " + ranks_text(best->ranks()),
+                             format_short(best->samples_per_s) + " samples/s instead of " +
+                                 format_short(chosen.samples_per_s) + " at the same global batch",
+                             "alternatives"});
+  }
+}
+
+void state_assumptions(PlanReport& report, const Host& host, bool states_only) {
+  report.assumptions = {
+      "all ranks run on this host: " + std::to_string(host.cores) + " cores" +
+          (host.cpu_model.empty() ? "" : " of " + host.cpu_model) + ", " +
+          format_bytes(host.memory_bytes) + " of memory, shared evenly by the ranks",
+      "a rank computes with " + std::to_string(report.config.run.threads) +
+          " threads and nothing else uses the cores",
+      "step times come from FLOPs and bytes, not from a measurement; the error band says how far "
+      "they may be off",
+  };
+  if (states_only) {
+    report.assumptions.emplace_back("memory counts parameters, gradients and optimizer state only");
+  }
+}
+
+}  // namespace
+
+PlanReport make_plan_report(const config::RunConfig& config, const Host& host, int ranks,
+                            bool states_only) {
+  PlanReport report;
+  report.config = config;
+  report.chosen = price(config, host, ranks, states_only);
+  report.model = model::model_stats(config.model, config.data.seq_len);
+  add_alternatives(report, host, states_only);
+  judge_distribution(report, host, states_only);
+  advise(report, host);
+  state_assumptions(report, host, states_only);
+  return report;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,58 @@
+// What `lockstep plan` says about a run: the plan, what else is possible, and advice. Pure functions.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/config/run_config.h"
+#include "lockstep/metrics/text_style.h"
+#include "lockstep/model/stats/model_stats.h"
+#include "lockstep/parallel/plan/parallel_plan.h"
+#include "lockstep/topology/cluster.h"
+
+namespace lockstep::cli {
+
+struct Advice {
+  std::string say;
+  std::string because;
+  std::string source;  // the part of the plan or the document it comes from
+};
+
+/// One way to spread the run, priced.
+struct PricedPlan {
+  parallel::ParallelPlan plan;
+  std::int64_t device_memory_bytes = 0;  // that one rank may use; 0 = unknown
+  double samples_per_s = 0;              // over all ranks; 0 = not predicted
+  [[nodiscard]] int ranks() const { return plan.batch.data_ranks; }
+  [[nodiscard]] bool fits() const {
+    return device_memory_bytes == 0 || plan.memory.total() <= device_memory_bytes;
+  }
+};
+
+struct PlanReport {
+  config::RunConfig config;
+  model::ModelStats model;
+  double peak_flops_per_s = 0;            // matmul rate of one rank; 0 = unknown
+  PricedPlan chosen;
+  std::vector<PricedPlan> alternatives;   // other rank counts on this host, fastest first
+  bool distribution_needed = false;       // one rank alone does not fit
+  std::optional<double> expected_speedup; // of the fastest that fits over one rank, at equal batch
+  std::vector<std::string> reasons;
+  std::vector<Advice> advice;
+  std::vector<std::string> assumptions;
+};
+
+/// \param states_only count parameters, gradients and optimizer state alone.
+/// \throws UsageError with every problem.
+[[nodiscard]] PlanReport make_plan_report(const config::RunConfig& config, const Host& host,
+                                          int ranks, bool states_only);
+
+/// The document of docs/cli.md, on one line.
+[[nodiscard]] std::string plan_json(const PlanReport& report);
+
+/// The same for people, at most `width` columns wide.
+[[nodiscard]] std::string plan_for_people(const PlanReport& report, std::size_t width,
+                                          const metrics::TextStyle& style);
+
+}  // namespace lockstep::cli

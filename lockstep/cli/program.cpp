@@ -1,0 +1,126 @@
+#include "lockstep/cli/program.h"
+
+#include <algorithm>
+#include <exception>
+#include <ostream>
+
+#include "lockstep/base/nearest.h"
+#include "lockstep/cli/parser.h"
+
+namespace lockstep::cli {
+namespace {
+
+Exit report(const Error& error, const Context& context) {
+  if (context.json) {
+    context.out << to_json_text(error.problems()) << std::endl;
+  } else {
+    context.err << to_text(error.problems()) << std::flush;
+  }
+  return error.exit();
+}
+
+/// Errors of ours carry their exit code; anything else is a bug of ours.
+template <typename Work>
+Exit guarded(const Context& context, Work work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    return report(error, context);
+  } catch (const std::exception& error) {
+    return report(Error(Exit::bug, {{"LS-9001", "lockstep", error.what(),
+                                     "this is a bug of lockstep: please report it with the command "
+                                     "you ran"}}),
+                  context);
+  }
+}
+
+/// How many leading words name a command: "bench scaling" before "bench".
+std::size_t words_of_name(const std::vector<std::string>& words) {
+  if (words.size() > 1 && find_command(words[0] + " " + words[1]) != nullptr) return 2;
+  return find_command(words[0]) != nullptr ? 1 : 0;
+}
+
+[[noreturn]] void unknown_command(const std::vector<std::string>& words) {
+  std::vector<std::string_view> names;
+  std::string group;
+  for (const Command& command : commands()) {
+    names.push_back(command.name);
+    if (command.name.rfind(words[0] + " ", 0) == 0) {
+      group += (group.empty() ? "" : ", ") + std::string(command.name.substr(words[0].size() + 1));
+    }
+  }
+  if (!group.empty()) {
+    throw UsageError({{"LS-1011", "lockstep " + words[0], "needs to know what to do",
+                       "add one of: " + group}});
+  }
+  const bool flag = words[0].front() == '-';
+  throw UsageError({{flag ? "LS-1012" : "LS-1011", "lockstep",
+                     (flag ? "unknown flag " : "unknown command ") + words[0].substr(0, 128),
+                     did_you_mean(words[0], names, "`lockstep help` lists the commands")}});
+}
+
+bool has_word(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+Exit run_command(const Command& command, const std::vector<std::string>& words, Context context) {
+  // A wrong flag must not hide --json: its errors are printed as JSON too.
+  context.json = has_word(words, "--json");
+  return guarded(context, [&] {
+    ParsedArgs parsed = parse_args(command, words);
+    if (parsed.problems.empty() || !parsed.args.has("--help")) context.json = parsed.args.has("--json");
+    if (parsed.args.has("--help")) {
+      context.out << command_help(command) << std::flush;
+      return Exit::ok;
+    }
+    if (!parsed.problems.empty()) throw UsageError(std::move(parsed.problems));
+    context.quiet = parsed.args.has("--quiet");
+    if (parsed.args.has("--no-color")) context.color = false;
+    return command.run(parsed.args, context);
+  });
+}
+
+std::string variable(const Context& context, const char* name) {
+  const char* value = context.get_env ? context.get_env(name) : nullptr;
+  return value == nullptr ? "" : value;
+}
+
+/// The first set of these decides, as in setlocale.
+bool is_utf8_locale(const Context& context) {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string locale = variable(context, name);
+    if (locale.empty()) continue;
+    for (const char* form : {"UTF-8", "utf-8", "UTF8", "utf8"}) {
+      if (locale.find(form) != std::string::npos) return true;
+    }
+    return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+Exit run_program(const std::vector<std::string>& words, Context context) {
+  if (!variable(context, "NO_COLOR").empty()) context.color = false;
+  context.utf8 = is_utf8_locale(context);
+  context.json = has_word(words, "--json");
+  return guarded(context, [&] {
+    if (words.empty() || words[0].empty() || words[0] == "--help" || words[0] == "-h") {
+      context.out << front_page() << std::flush;
+      return Exit::ok;
+    }
+    if (words[0] == "--version") {
+      context.out << version_text(context.json) << std::endl;
+      return Exit::ok;
+    }
+    const std::size_t count = words_of_name(words);
+    if (count == 0) unknown_command(words);
+    std::string name = words[0];
+    if (count == 2) name += " " + words[1];
+    return run_command(*find_command(name), {words.begin() + static_cast<std::ptrdiff_t>(count),
+                                             words.end()},
+                       context);
+  });
+}
+
+}  // namespace lockstep::cli

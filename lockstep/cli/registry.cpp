@@ -1,0 +1,25 @@
+// The command table. A new command is its file, its function in commands.h and a line here.
+#include <algorithm>
+#include <array>
+
+#include "lockstep/cli/command.h"
+#include "lockstep/cli/commands.h"
+
+namespace lockstep::cli {
+
+std::span<const Command> commands() {
+  static const std::array kCommands{
+      plan_command(),
+      help_command(),
+  };
+  return kCommands;
+}
+
+const Command* find_command(std::string_view name) {
+  const auto table = commands();
+  const auto row = std::find_if(table.begin(), table.end(),
+                                [&](const Command& command) { return command.name == name; });
+  return row == table.end() ? nullptr : &*row;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,12 @@
+// What every group demands of the arguments of its collectives.
+#pragma once
+#include "lockstep/comm/group.h"
+
+namespace lockstep::comm {
+
+/// \throws Bug when an argument breaks the contract of Group.
+void check_all_reduce(const at::Tensor& tensor, ReduceOp op, Order order, int size);
+void check_broadcast(const at::Tensor& tensor, int root, int size);
+void check_all_gather(const at::Tensor& output, const at::Tensor& input, int size);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,55 @@
+#include "lockstep/comm/gloo_mesh.h"
+
+#include <c10/util/Exception.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/join.h"
+
+namespace lockstep::comm {
+namespace {
+
+// Two: the collectives of two buckets overlap, one in the kernel's copy while the other adds.
+constexpr int kGlooThreads = 2;
+constexpr std::size_t kCauseLength = 200;
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Backend> connect_gloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                               const GroupOptions& options,
+                                               const std::string& mesh,
+                                               const std::string& address) {
+  using c10d::ProcessGroupGloo;
+  const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(options.name + "/" + mesh, store);
+  auto gloo = ProcessGroupGloo::Options::create(options.deadline);
+  gloo->threads = kGlooThreads;
+  try {
+    gloo->devices.push_back(ProcessGroupGloo::createDeviceForHostname(address));
+    return c10::make_intrusive<ProcessGroupGloo>(prefixed, options.rank, options.size, gloo);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw PeerLost({"LS-4005", where_of(options),
+                    "all ranks joined, but connecting from " + address +
+                        " to each of them failed: " + cause_text(error),
+                    "see whether a rank ended meanwhile, and whether a firewall stands between the "
+                    "hosts (Gloo uses free ports)"});
+  }
+}
+
+std::string cause_text(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  std::string text =
+      torch_error != nullptr ? torch_error->what_without_backtrace() : std::string(error.what());
+  while (text.starts_with("[")) {  // "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] "
+    const auto end = text.find("] ");
+    if (end == std::string::npos) break;
+    text.erase(0, end + 2);
+  }
+  text.resize(std::min({text.size(), text.find('\n'), kCauseLength}));
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  return text;
+}
+
+}  // namespace lockstep::comm

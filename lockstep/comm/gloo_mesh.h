@@ -1,0 +1,23 @@
+// Connections to every peer of a group: upstream Gloo as a c10d backend.
+#pragma once
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+#include <string>
+
+#include "lockstep/comm/group.h"
+
+namespace lockstep::comm {
+
+/// Connects to all ranks; keys stand in `store` under "<options.name>/<mesh>/".
+/// Collective. \param address numeric address of this machine that the peers can reach.
+/// \throws PeerLost when a rank that joined is gone before it has connected.
+[[nodiscard]] c10::intrusive_ptr<c10d::Backend> connect_gloo(
+    const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options,
+    const std::string& mesh, const std::string& address);
+
+/// What a Gloo or c10d exception says, on one line, without source positions and stack traces.
+[[nodiscard]] std::string cause_text(const std::exception& error);
+
+}  // namespace lockstep::comm

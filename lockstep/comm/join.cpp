@@ -1,0 +1,74 @@
+#include "lockstep/comm/join.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr std::size_t kNamedRanks = 16;  // a list of thousands helps nobody
+
+std::string key_of(const GroupOptions& options, int rank) {
+  return options.name + "/rank" + std::to_string(rank);
+}
+
+std::string this_process() {
+  char host[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(host, sizeof host - 1) != 0) host[0] = '?';
+  return "process " + std::to_string(::getpid()) + " on " + host;
+}
+
+void register_rank(c10d::Store& store, const GroupOptions& options) {
+  const std::string own = this_process();
+  const std::string holder = store.compareSet(key_of(options, options.rank), "", own);
+  if (holder == own) return;
+  throw EnvironmentFault({"LS-4003", where_of(options),
+                          holder + " has this rank already; this is " + own,
+                          "give every process its own RANK, and every job its own port"});
+}
+
+std::string list_missing(c10d::Store& store, const GroupOptions& options) {
+  std::string text;
+  std::size_t missing = 0;
+  for (int r = 0; r < options.size; ++r) {
+    if (store.check({key_of(options, r)})) continue;
+    if (++missing <= kNamedRanks) text += (text.empty() ? "" : ", ") + std::to_string(r);
+  }
+  if (missing > kNamedRanks) text += " and " + std::to_string(missing - kNamedRanks) + " more";
+  return (missing == 1 ? "rank " : "ranks ") + text;
+}
+
+}  // namespace
+
+std::string where_of(const GroupOptions& options) {
+  return "rank " + std::to_string(options.rank) + " of " + std::to_string(options.size) +
+         ", group " + options.name;
+}
+
+std::string to_text(std::chrono::milliseconds deadline) {
+  const auto ms = deadline.count();
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
+void join(c10d::Store& store, const GroupOptions& options) {
+  register_rank(store, options);
+  std::vector<std::string> keys;
+  for (int r = 0; r < options.size; ++r) keys.push_back(key_of(options, r));
+  try {
+    store.wait(keys, options.join_deadline);
+  } catch (const std::exception&) {
+    if (store.check(keys)) return;  // the last rank came at the very end
+    throw PeerLost({"LS-4001", where_of(options),
+                    list_missing(store, options) + " did not join within " +
+                        to_text(options.join_deadline),
+                    "see why they did not start (their log), or whether they use another store "
+                    "address or world size"});
+  }
+}
+
+}  // namespace lockstep::comm

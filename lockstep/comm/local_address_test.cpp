@@ -1,0 +1,33 @@
+#include "lockstep/comm/local_address.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::comm {
+namespace {
+
+TEST(LocalAddress, LoopbackForAStoreOnThisMachine) {
+  for (const char* host : {"unix:/tmp/job.sock", "localhost", "127.0.0.1", "127.1.2.3", "::1"}) {
+    EXPECT_TRUE(is_this_machine(host)) << host;
+    EXPECT_EQ(address_towards(host), "127.0.0.1");
+  }
+}
+
+TEST(LocalAddress, AnOuterHostIsNotThisMachine) {
+  EXPECT_FALSE(is_this_machine("node17"));
+  EXPECT_FALSE(is_this_machine("10.0.0.7"));
+}
+
+TEST(LocalAddress, AHostWithoutAnAddressIsNamed) {
+  try {
+    (void)address_towards("no-such-host.invalid");
+    FAIL() << "nothing was thrown";
+  } catch (const EnvironmentFault& error) {
+    EXPECT_EQ(error.problems().front().code, "LS-4004");
+    EXPECT_EQ(error.problems().front().where, "no-such-host.invalid");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::comm

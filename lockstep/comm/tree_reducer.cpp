@@ -1,0 +1,141 @@
+// n ranks; count elements of the tensor; piece = ceil(count / n), padded to whole cache lines.
+#include "lockstep/comm/tree_reducer.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/tree_sum.h"
+#include "lockstep/memory/category.h"
+
+namespace lockstep::comm {
+namespace {
+
+// Up to here everybody gathers everything: one exchange instead of two, for n times the bytes.
+constexpr std::int64_t kSmallBytes = 16 * 1024;
+constexpr std::int64_t kPieceElements = 64;
+
+std::int64_t piece_of(std::int64_t count, std::int64_t n) {
+  const std::int64_t even = (count + n - 1) / n;
+  if (even * n == count) return even;
+  return (even + kPieceElements - 1) / kPieceElements * kPieceElements;
+}
+
+}  // namespace
+
+void TreeWork::set_last(c10::intrusive_ptr<c10d::Work> work) {
+  const std::lock_guard lock(mutex_);
+  last_ = std::move(work);
+  changed_.notify_all();
+}
+
+void TreeWork::fail(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+  changed_.notify_all();
+}
+
+void TreeWork::wait(std::chrono::milliseconds deadline) {
+  {
+    std::unique_lock lock(mutex_);
+    const bool moved =
+        changed_.wait_for(lock, deadline, [&] { return last_ != nullptr || error_ != nullptr; });
+    if (error_ != nullptr) std::rethrow_exception(error_);
+    if (!moved) throw std::runtime_error("timed out while exchanging pieces");
+  }
+  last_->wait(deadline);
+  const at::NoGradGuard no_autograd;
+  if (gathered_whole_) {
+    tensor_.copy_(tree_sum_rows(terms_));
+  } else if (!outgoing_.is_alias_of(tensor_)) {
+    tensor_.copy_(outgoing_.view(-1).narrow(0, 0, tensor_.numel()));
+  }
+}
+
+bool TreeWork::done() {
+  const std::lock_guard lock(mutex_);
+  return error_ != nullptr || (last_ != nullptr && last_->isCompleted());
+}
+
+TreeReducer::TreeReducer(c10::intrusive_ptr<c10d::Backend> exchange,
+                         c10::intrusive_ptr<c10d::Backend> gather,
+                         std::chrono::milliseconds deadline)
+    : exchange_(std::move(exchange)), gather_(std::move(gather)), deadline_(deadline) {
+  thread_ = std::thread([this] { run(); });
+}
+
+TreeReducer::~TreeReducer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+std::shared_ptr<TreeWork> TreeReducer::start(const at::Tensor& flat) {
+  const memory::Scope staging(memory::Category::communication);
+  const at::NoGradGuard no_autograd;
+  auto work = std::make_shared<TreeWork>(flat);
+  if (static_cast<std::int64_t>(flat.nbytes()) <= kSmallBytes) {
+    start_small(*work);
+    return work;
+  }
+  start_large(*work);
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(work);
+  changed_.notify_all();
+  return work;
+}
+
+void TreeReducer::start_small(TreeWork& work) {
+  work.gathered_whole_ = true;
+  work.terms_ = at::empty({exchange_->getSize(), work.tensor_.numel()}, work.tensor_.options());
+  work.set_last(exchange_->_allgather_base(work.terms_, work.tensor_));
+}
+
+void TreeReducer::start_large(TreeWork& work) {
+  const std::int64_t n = exchange_->getSize();
+  const std::int64_t count = work.tensor_.numel();
+  const std::int64_t piece = piece_of(count, n);
+  if (piece * n == count) {
+    work.outgoing_ = work.tensor_.view({n, piece});
+  } else {
+    work.outgoing_ = at::empty({n, piece}, work.tensor_.options());
+    const auto flat = work.outgoing_.view(-1);
+    flat.narrow(0, 0, count).copy_(work.tensor_);
+    flat.narrow(0, count, n * piece - count).zero_();
+  }
+  work.terms_ = at::empty({n, piece}, work.tensor_.options());
+  std::vector<std::int64_t> even;
+  work.exchange_ = exchange_->alltoall_base(work.terms_, work.outgoing_, even, even);
+}
+
+void TreeReducer::run() {
+  const memory::Scope staging(memory::Category::communication);
+  for (;;) {
+    std::shared_ptr<TreeWork> work;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stop_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      work = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    try {
+      add_and_gather(*work);
+    } catch (...) {
+      work->fail(std::current_exception());
+    }
+  }
+}
+
+void TreeReducer::add_and_gather(TreeWork& work) {
+  work.exchange_->wait(deadline_);
+  at::Tensor sum = tree_sum_rows(work.terms_);
+  work.set_last(gather_->_allgather_base(work.outgoing_, sum));
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,70 @@
+// Order::tree over a backend that only adds in its own order: exchange pieces, add them here, gather.
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace lockstep::comm {
+
+/// One tree all_reduce in flight.
+class TreeWork {
+ public:
+  explicit TreeWork(at::Tensor tensor) : tensor_(std::move(tensor)) {}
+  /// Waits for the result and puts it into the tensor. \throws what the backend threw.
+  void wait(std::chrono::milliseconds deadline);
+  [[nodiscard]] bool done();
+
+ private:
+  friend class TreeReducer;
+  void set_last(c10::intrusive_ptr<c10d::Work> work);
+  void fail(std::exception_ptr error);
+
+  at::Tensor tensor_;    // [count], where the sum goes
+  at::Tensor outgoing_;  // [n, piece]: the tensor itself, or a padded copy
+  at::Tensor terms_;     // [n, piece]: this rank's piece as every rank has it
+  c10::intrusive_ptr<c10d::Work> exchange_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  c10::intrusive_ptr<c10d::Work> last_;  // set once the last collective is issued
+  std::exception_ptr error_;
+  bool gathered_whole_ = false;  // terms_ holds all ranks' tensors: the sum is left to wait()
+};
+
+/// Works through all_reduces in the order they were started, on a thread of its own so that they
+/// progress while the caller computes. The exchanges go over one backend and the gathers over
+/// another: on each, every rank issues in the same order, whatever the timing.
+class TreeReducer {
+ public:
+  TreeReducer(c10::intrusive_ptr<c10d::Backend> exchange, c10::intrusive_ptr<c10d::Backend> gather,
+              std::chrono::milliseconds deadline);
+  TreeReducer(const TreeReducer&) = delete;
+  TreeReducer& operator=(const TreeReducer&) = delete;
+  ~TreeReducer();
+
+  /// Collective. \param flat [count], contiguous; the group's size is a power of two.
+  [[nodiscard]] std::shared_ptr<TreeWork> start(const at::Tensor& flat);
+
+ private:
+  void start_small(TreeWork& work);
+  void start_large(TreeWork& work);
+  void run();
+  void add_and_gather(TreeWork& work);
+
+  const c10::intrusive_ptr<c10d::Backend> exchange_;
+  const c10::intrusive_ptr<c10d::Backend> gather_;
+  const std::chrono::milliseconds deadline_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<TreeWork>> queue_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::comm

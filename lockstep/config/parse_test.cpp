@@ -1,0 +1,279 @@
+#include "lockstep/config/parse.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lockstep/config/registry.h"
+
+namespace lockstep::config {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+ParsedConfig parse(std::string_view toml, const std::vector<std::string>& sets = {}) {
+  return parse_run_config(toml, "run.toml", sets);
+}
+
+/// The only problem of a text; an empty one when there are more or none.
+Problem only_problem(std::string_view toml, const std::vector<std::string>& sets = {}) {
+  const ParsedConfig parsed = parse(toml, sets);
+  EXPECT_EQ(parsed.problems.size(), 1U) << to_text(parsed.problems);
+  return parsed.problems.size() == 1 ? parsed.problems.front() : Problem{};
+}
+
+TEST(ParseRunConfig, ReadsEverySectionAndType) {
+  const ParsedConfig parsed = parse(R"(
+[run]
+name = "gpt-small"
+seed = 7
+steps = 100
+epochs = 1.5
+[model]
+family = "gpt"
+layers = 2
+width = 64
+[data]
+format = "text"
+train = "!bible"
+eval_fraction = 0.1
+[batch]
+global_batch = 64
+micro_batch = 8
+[optimizer]
+name = "adamw"
+lr = 1
+betas = [0.9, 0.95]
+[schedule]
+name = "cosine"
+warmup_steps = 10
+[precision]
+compute = "bf16"
+[parallel]
+data = 2
+[recovery]
+on_nan = "skip"
+)");
+  ASSERT_THAT(parsed.problems, IsEmpty()) << to_text(parsed.problems);
+  const RunConfig& config = parsed.config;
+  EXPECT_EQ(config.run.name, "gpt-small");
+  EXPECT_EQ(config.run.steps, 100);
+  EXPECT_EQ(config.run.epochs, 1.5);
+  EXPECT_EQ(config.model.family, Family::gpt);
+  EXPECT_EQ(config.model.heads, ModelSection{}.heads);
+  EXPECT_EQ(config.data.train, "!bible");
+  EXPECT_EQ(config.batch.global_batch, 64);
+  EXPECT_EQ(config.batch.accumulation, std::nullopt);
+  EXPECT_EQ(config.optimizer.lr, 1.0);
+  EXPECT_EQ(config.optimizer.betas, (std::array<double, 2>{0.9, 0.95}));
+  EXPECT_EQ(config.schedule.name, ScheduleName::cosine);
+  EXPECT_EQ(config.precision.compute, Dtype::bf16);
+  EXPECT_EQ(config.parallel.data, 2);
+  EXPECT_EQ(config.recovery.on_nan, OnNan::skip);
+}
+
+TEST(ParseRunConfig, AnEmptyFileIsTheDefaults) {
+  const ParsedConfig parsed = parse("");
+  EXPECT_THAT(parsed.problems, IsEmpty());
+  EXPECT_EQ(to_json_text(parsed.config), to_json_text(RunConfig{}));
+}
+
+TEST(ParseRunConfig, AMisspeltKeyIsNamedWithItsPlaceAndTheNearest) {
+  EXPECT_EQ(only_problem("[optimizer]\n  momentun = 0.9\n"),
+            (Problem{"LS-1003", "run.toml:2:3", "unknown key optimizer.momentun",
+                     "did you mean optimizer.momentum?"}));
+}
+
+TEST(ParseRunConfig, AMisspeltSectionIsReportedOnce) {
+  EXPECT_EQ(only_problem("[optimzer]\nlr = 1\nmomentum = 0.9\n"),
+            (Problem{"LS-1003", "run.toml:1:1", "unknown section [optimzer]",
+                     "did you mean [optimizer]?"}));
+}
+
+TEST(ParseRunConfig, AKeyOutsideASectionIsToldWhereItBelongs) {
+  EXPECT_EQ(only_problem("steps = 3\n"),
+            (Problem{"LS-1003", "run.toml:1:1", "steps stands outside a section",
+                     "put it under [run]"}));
+}
+
+TEST(ParseRunConfig, AWrongTypeSaysWhatTheKeyTakes) {
+  EXPECT_EQ(only_problem("[run]\nsteps = \"ten\"\n"),
+            (Problem{"LS-1004", "run.toml:2:1", "run.steps takes a whole number from 1 up, not text",
+                     "write a whole number from 1 up"}));
+  EXPECT_EQ(only_problem("[run]\nsteps = 1e3\n").fix, "write 1000");
+  EXPECT_EQ(only_problem("[optimizer]\nnesterov = 1\n").code, "LS-1004");
+  EXPECT_EQ(only_problem("[optimizer]\nlr = true\n").code, "LS-1004");
+  EXPECT_EQ(only_problem("[model]\nfamily = 3\n").code, "LS-1004");
+  EXPECT_EQ(only_problem("[run]\nname = 1979-05-27\n").code, "LS-1004");
+  EXPECT_EQ(only_problem("[run]\nname = { a = 1 }\n").code, "LS-1004");
+  EXPECT_EQ(only_problem("[optimizer]\nname = \"adamw\"\nbetas = [0.9]\n").code, "LS-1004");
+  EXPECT_EQ(only_problem("[optimizer]\nname = \"adamw\"\nbetas = [0.9, \"x\"]\n").code, "LS-1004");
+}
+
+TEST(ParseRunConfig, AValueOutOfRangeOrAnUnknownWordIsRefused) {
+  EXPECT_EQ(only_problem("[run]\nsteps = 0\n"),
+            (Problem{"LS-1005", "run.toml:2:1", "run.steps cannot be 0",
+                     "use a whole number from 1 up"}));
+  EXPECT_EQ(only_problem("[model]\nfamily = \"restnet\"\n"),
+            (Problem{"LS-1005", "run.toml:2:1", "model.family cannot be \"restnet\"",
+                     "did you mean resnet? it is mlp, resnet or gpt"}));
+  EXPECT_EQ(only_problem("[optimizer]\nlr = nan\n").code, "LS-1005");
+  EXPECT_EQ(only_problem("[optimizer]\nlr = inf\n").code, "LS-1005");
+  EXPECT_EQ(only_problem("[optimizer]\nlr = -0.1\n").code, "LS-1005");
+  EXPECT_EQ(only_problem("[optimizer]\nmomentum = 1.0\n").code, "LS-1005");
+  EXPECT_EQ(only_problem("[run]\nname = \"../x\"\n").code, "LS-1005");
+  EXPECT_EQ(only_problem("[run]\nthreads = 9223372036854775807\n").code, "LS-1005");
+  EXPECT_EQ(only_problem("[parallel]\ndata = \"all\"\n").code, "LS-1004");
+}
+
+TEST(ParseRunConfig, ParallelDataTakesAutoOrANumber) {
+  EXPECT_EQ(parse("[parallel]\ndata = \"auto\"\n").config.parallel.data, std::nullopt);
+  EXPECT_EQ(parse("[parallel]\ndata = 4\n").config.parallel.data, 4);
+  EXPECT_EQ(parse("[parallel]\ndata = 4\n", {"parallel.data=auto"}).config.parallel.data,
+            std::nullopt);
+}
+
+TEST(ParseRunConfig, AKeyThatTheChoicesDoNotReadIsAnErrorNamingWhoDoes) {
+  EXPECT_EQ(only_problem("[model]\nfamily = \"mlp\"\nheads = 4\n"),
+            (Problem{"LS-1007", "run.toml:3:1", "model.heads is not read: model.family is \"mlp\"",
+                     "remove it, or choose model.family = \"gpt\""}));
+  EXPECT_EQ(only_problem("[optimizer]\nname = \"adamw\"\nmomentum = 0.9\n").code, "LS-1007");
+  EXPECT_EQ(only_problem("[schedule]\nname = \"one_cycle\"\nfinal_lr_fraction = 0.1\n").code,
+            "LS-1007");
+  EXPECT_EQ(only_problem("[data]\nformat = \"idx\"\ntrain = \"x\"\nseq_len = 8\n").code, "LS-1007");
+}
+
+TEST(ParseRunConfig, ASetCanMakeAKeyOfTheFileUnread) {
+  const Problem problem =
+      only_problem("[optimizer]\nname = \"sgd\"\nmomentum = 0.9\n", {"optimizer.name=adamw"});
+  EXPECT_EQ(problem.where, "run.toml:3:1");
+  EXPECT_EQ(problem.code, "LS-1007");
+}
+
+TEST(ParseRunConfig, AnUnknownChoiceDoesNotBlameTheKeysThatHangOnIt) {
+  EXPECT_EQ(only_problem("[model]\nfamily = \"gtp\"\nheads = 4\n").where, "run.toml:2:1");
+}
+
+TEST(ParseRunConfig, AKeyGivenTwiceIsReportedAndReadingGoesOn) {
+  const ParsedConfig parsed = parse("[run]\nseed = 1\nseed = 2\nstpes = 3\n");
+  ASSERT_EQ(parsed.problems.size(), 2U) << to_text(parsed.problems);
+  EXPECT_EQ(parsed.problems[0], (Problem{"LS-1006", "run.toml:3:1", "given a second time: seed = 2",
+                                         "keep one of the two"}));
+  EXPECT_EQ(parsed.problems[1].where, "run.toml:4:1");
+}
+
+TEST(ParseRunConfig, FindsAllProblemsInTheOrderOfTheFile) {
+  const ParsedConfig parsed = parse(
+      "[run]\nsteps = yes\nseed = \"x\"\n[model]\nfamly = \"gpt\"\nwidth = 0\n[nothing]\n",
+      {"run.threads=0", "junk", "optimizer.lrr=3"});
+  std::vector<std::string> where;
+  for (const Problem& problem : parsed.problems) where.push_back(problem.where);
+  EXPECT_THAT(where, testing::ElementsAre("run.toml:2:9", "run.toml:3:1", "run.toml:5:1",
+                                          "run.toml:6:1", "run.toml:7:1", "--set run.threads",
+                                          "--set junk", "--set optimizer.lrr"))
+      << to_text(parsed.problems);
+}
+
+TEST(ParseRunConfig, SetReadsEveryType) {
+  const ParsedConfig parsed =
+      parse("", {"run.name='a b'", "run.name=abc", "run.steps=5", "optimizer.lr=1e-3",
+                 "optimizer.name=adamw", "optimizer.betas=[0.8, 0.9]", "run.epochs=2",
+                 "data.format=text", "data.train=\"!bible | head\""});
+  ASSERT_EQ(parsed.problems.size(), 1U) << to_text(parsed.problems);
+  EXPECT_EQ(parsed.problems[0].where, "--set run.name");
+  EXPECT_EQ(parsed.config.run.name, "abc");
+  EXPECT_EQ(parsed.config.run.steps, 5);
+  EXPECT_EQ(parsed.config.optimizer.lr, 1e-3);
+  EXPECT_EQ(parsed.config.optimizer.betas[0], 0.8);
+  EXPECT_EQ(parsed.config.run.epochs, 2.0);
+  EXPECT_EQ(parsed.config.data.train, "!bible | head");
+}
+
+TEST(ParseRunConfig, SetRefusesWhatIsNoValueOfTheKey) {
+  EXPECT_EQ(only_problem("", {"run.steps"}).code, "LS-1008");
+  EXPECT_EQ(only_problem("", {"=3"}).code, "LS-1008");
+  EXPECT_EQ(only_problem("", {"run.steps="}).code, "LS-1004");
+  EXPECT_EQ(only_problem("", {"run.steps=5x"}).code, "LS-1004");
+  EXPECT_EQ(only_problem("", {"optimizer.nesterov=yes"}).code, "LS-1004");
+  EXPECT_EQ(only_problem("", {"steps=5"}).fix, "did you mean run.steps?");
+}
+
+TEST(ParseRunConfig, TwoBatchNumbersBySetDropTheFilesThird) {
+  const std::string file = "[batch]\nglobal_batch = 64\nmicro_batch = 8\naccumulation = 2\n";
+  const BatchSection batch =
+      parse(file, {"batch.micro_batch=4", "batch.global_batch=32"}).config.batch;
+  EXPECT_EQ(batch.global_batch, 32);
+  EXPECT_EQ(batch.micro_batch, 4);
+  EXPECT_EQ(batch.accumulation, std::nullopt);
+  EXPECT_EQ(parse(file, {"batch.micro_batch=4"}).config.batch.accumulation, 2);
+}
+
+TEST(ParseRunConfig, TakesHostileTextWithoutHarm) {
+  std::vector<std::string> texts{std::string(1, '\0'), "\xff\xfe", "[", "[[run]]\nx=1\n", "=", "a",
+                                 "[run]\nname = \"\"\"abc", "run = 3\n", "run.seed.x = 1\n",
+                                 "[run]\nname = \"a\\u0000b\"\n", "[run]\nsteps = 1e999\n",
+                                 "[run]\nsteps = 99999999999999999999\n", "\"\" = 1\n",
+                                 "[run.seed]\nx = 1\n"};
+  std::string deep;
+  for (int i = 0; i < 200'000; ++i) deep += "a.";
+  texts.push_back(deep + "a = 1\n");
+  texts.push_back("x = " + std::string(100'000, '['));
+  texts.push_back("x = " + std::string(100'000, '{'));
+  texts.push_back(std::string(2'000'000, 'a'));
+  std::string twice;
+  for (int i = 0; i < 500; ++i) twice += "a = 1\n";
+  texts.push_back(twice);
+  for (const std::string& text : texts) {
+    const ParsedConfig parsed = parse(text);
+    ASSERT_FALSE(parsed.problems.empty()) << text.substr(0, 40);
+    for (const Problem& problem : parsed.problems) EXPECT_LT(to_text({problem}).size(), 1000U);
+  }
+}
+
+TEST(LoadRunConfig, NamesAMissingFile) {
+  try {
+    (void)load_run_config("/nonexistent/run.toml");
+    FAIL() << "no error";
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.exit(), Exit::usage);
+    ASSERT_EQ(error.problems().size(), 1U);
+    EXPECT_EQ(error.problems()[0].code, "LS-1001");
+    EXPECT_EQ(error.problems()[0].where, "/nonexistent/run.toml");
+  }
+  EXPECT_THROW((void)load_run_config("/"), UsageError);
+}
+
+TEST(ConfigJson, CarriesEveryKeyThereAndBack) {
+  const RunConfig config =
+      parse("[run]\nsteps = 5\n[optimizer]\nlr = 0.1\n[parallel]\nvirtual_ranks = 4\n").config;
+  const std::string json = to_json_text(config);
+  for (const Option& option : options()) {
+    EXPECT_THAT(json, HasSubstr("\"" + std::string(option.name()) + "\":"));
+  }
+  EXPECT_EQ(to_json_text(from_json_text(json)), json);
+  EXPECT_EQ(from_json_text(json).parallel.virtual_ranks, 4);
+  EXPECT_EQ(from_json_text(json).run.epochs, std::nullopt);
+}
+
+TEST(ConfigJson, RefusesWhatIsNotAConfiguration) {
+  for (const char* text :
+       {"", "[]", "{\"run\":3}", "{\"run\":{\"seed\":null}}", "{\"run\":{\"seed\":\"x\"}}",
+        "{\"run\":{\"sed\":1}}", "{\"run\":{\"seed\":18446744073709551615}}", "{\"x\":{\"y\":1}}",
+        "{\"run\":{\"name\":{}}}", "{\"optimizer\":{\"betas\":[1,null]}}"}) {
+    EXPECT_THROW((void)from_json_text(text), UsageError) << text;
+  }
+}
+
+TEST(ConfigHash, ChangesWithAnyValueAndOnlyThen) {
+  RunConfig config;
+  const std::string hash = config_hash(config);
+  EXPECT_EQ(hash.size(), 64U);
+  EXPECT_EQ(config_hash(RunConfig{}), hash);
+  config.run.steps = 1;
+  EXPECT_NE(config_hash(config), hash);
+}
+
+}  // namespace
+}  // namespace lockstep::config

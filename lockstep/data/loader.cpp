@@ -1,0 +1,181 @@
+#include "lockstep/data/loader.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/memory/category.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::chrono::seconds kStepDeadline{300};
+
+// One step on its way. It stands in the queue from the moment a worker takes it on, so the queue is
+// in order whoever finishes first.
+struct Slot {
+  Position position;
+  std::atomic<bool> dropped{false};  // nobody will ask for it: stop making it
+  bool done = false;
+  StepData data;
+  std::exception_ptr error;
+};
+
+// Signals are for the training thread, which waits for them in known places.
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace
+
+struct Loader::Impl {
+  Impl(const Dataset& data, const Sampler& steps, LeafRange leaves, LoaderOptions how)
+      : dataset(data), sampler(steps), range(leaves), options(how) {
+    LOCKSTEP_CHECK(range.first >= 0 && range.count >= 0 && range.first + range.count <= range.leaves,
+                   "leaves outside of the step");
+    for (int i = 0; i < options.workers; ++i) threads.emplace_back([this] { work(); });
+  }
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+      drop_all();
+    }
+    room.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void drop_all() {
+    for (const auto& slot : slots) slot->dropped = true;
+    slots.clear();
+  }
+
+  [[nodiscard]] bool has_room() const {
+    return slots.size() < static_cast<std::size_t>(std::max(1, options.prefetch));
+  }
+
+  /// Takes the next step; the caller holds the mutex.
+  std::shared_ptr<Slot> take_on() {
+    auto slot = std::make_shared<Slot>();
+    slot->position = next_position;
+    next_position = sampler.after(next_position);
+    return slot;
+  }
+
+  void work() {
+    block_signals();
+    std::unique_lock lock(mutex);
+    for (;;) {
+      room.wait(lock, [this] { return stopping || has_room(); });
+      if (stopping) return;
+      const std::shared_ptr<Slot> slot = take_on();
+      slots.push_back(slot);
+      lock.unlock();
+      fill(*slot);
+      lock.lock();
+      slot->done = true;
+      ready.notify_all();
+    }
+  }
+
+  void fill(Slot& slot) {
+    try {
+      slot.data = make_step(slot);
+    } catch (...) {
+      slot.error = std::current_exception();
+    }
+  }
+
+  StepData make_step(const Slot& slot) {
+    const std::vector<std::int64_t> ids = step_ids(slot.position);
+    const std::uint64_t key = augment_key(options.seed, slot.position.epoch);
+    const memory::Scope scope(memory::Category::buffers);
+    StepData step;
+    step.global_samples = static_cast<std::int64_t>(ids.size());
+    step.after = sampler.after(slot.position);
+    for (std::int64_t leaf = range.first; leaf < range.first + range.count; ++leaf) {
+      if (slot.dropped) break;
+      step.micro_batches.push_back(dataset.collate(part_of(ids, leaf, range.leaves), key));
+    }
+    return step;
+  }
+
+  // The permutation of an epoch is made here, apart from the queue's mutex: next() need not wait.
+  std::vector<std::int64_t> step_ids(const Position& position) {
+    const std::lock_guard lock(sampler_mutex);
+    return sampler.step_ids(position);
+  }
+
+  std::shared_ptr<Slot> wait_for_front() {
+    std::unique_lock lock(mutex);
+    const bool in_time = ready.wait_for(
+        lock, kStepDeadline, [this] { return !slots.empty() && slots.front()->done; });
+    if (!in_time) {
+      throw EnvironmentFault({"LS-2009", "data",
+                              "the next batch was not ready after " +
+                                  std::to_string(kStepDeadline.count()) + " s",
+                              "is the disk of the data reachable, and the machine not suspended?"});
+    }
+    std::shared_ptr<Slot> slot = std::move(slots.front());
+    slots.pop_front();
+    return slot;
+  }
+
+  std::shared_ptr<Slot> make_now() {
+    const std::shared_ptr<Slot> slot = take_on();
+    fill(*slot);
+    return slot;
+  }
+
+  const Dataset& dataset;
+  const Sampler sampler;
+  const LeafRange range;
+  const LoaderOptions options;
+
+  std::mutex sampler_mutex;
+  std::mutex mutex;                      // guards all below
+  std::condition_variable room;          // the queue is not full, or stopping
+  std::condition_variable ready;         // a slot is done
+  std::deque<std::shared_ptr<Slot>> slots;
+  Position next_position;                // of the step nobody has taken on yet
+  bool stopping = false;
+  std::vector<std::thread> threads;      // last: they use all above
+};
+
+Loader::Loader(const Dataset& dataset, const Sampler& sampler, LeafRange range,
+               LoaderOptions options)
+    : impl_(std::make_unique<Impl>(dataset, sampler, range, options)) {}
+
+Loader::~Loader() = default;
+
+void Loader::seek(const Position& position) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->drop_all();
+    impl_->next_position = position;
+  }
+  impl_->room.notify_all();
+}
+
+StepData Loader::next() {
+  const std::shared_ptr<Slot> slot =
+      impl_->threads.empty() ? impl_->make_now() : impl_->wait_for_front();
+  impl_->room.notify_one();
+  if (slot->error) std::rethrow_exception(slot->error);
+  return std::move(slot->data);
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,194 @@
+// From [data] and [model] to data sets: one opener per format, and whether data and model fit.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/formats/cifar.h"
+#include "lockstep/data/formats/idx.h"
+#include "lockstep/data/formats/text.h"
+#include "lockstep/data/image_dataset.h"
+#include "lockstep/data/synthetic_dataset.h"
+#include "lockstep/data/text_dataset.h"
+
+namespace lockstep::data {
+namespace {
+
+using config::DataSection;
+using config::Family;
+using config::ModelSection;
+using config::RunConfig;
+
+constexpr std::int64_t kByteTokens = 256;
+constexpr std::int64_t kDefaultSyntheticSamples = 8192;
+
+[[noreturn]] void fail_fit(const std::string& key, const std::string& what, const std::string& fix) {
+  throw UsageError({{"LS-2007", key, what, fix}});
+}
+
+void require_not_empty(const Dataset& dataset, const std::string& key, const std::string& what) {
+  if (dataset.size() > 0) return;
+  throw UsageError({{"LS-2008", key, what, "see data.train_samples, data.eval_fraction, data.seq_len"}});
+}
+
+std::string shape_text(const LabelledImages& images) {
+  return std::to_string(images.channels) + " x " + std::to_string(images.height) + " x " +
+         std::to_string(images.width);
+}
+
+void check_equal(const std::string& key, std::int64_t configured, std::int64_t found,
+                 const LabelledImages& images) {
+  if (configured == found) return;
+  fail_fit(key, std::to_string(configured) + ", but the images are " + shape_text(images),
+           "set " + key + " = " + std::to_string(found));
+}
+
+void check_images(const ModelSection& model, const LabelledImages& images,
+                  const std::string& location) {
+  if (model.family == Family::mlp) {
+    check_equal("model.inputs", model.inputs, images.pixels_per_image(), images);
+  } else {
+    check_equal("model.channels", model.channels, images.channels, images);
+    check_equal("model.image_size", model.image_size, images.height, images);
+    check_equal("model.image_size", model.image_size, images.width, images);
+  }
+  const auto largest = std::max_element(images.labels.begin(), images.labels.end());
+  if (largest != images.labels.end() && *largest >= model.classes) {
+    throw UsageError({{"LS-2004", "model.classes",
+                       std::to_string(model.classes) + ", but " + location + " has label " +
+                           std::to_string(*largest) + " (sample " +
+                           std::to_string(largest - images.labels.begin()) + ")",
+                       "set model.classes to the number of classes in the data"}});
+  }
+}
+
+void keep_first(LabelledImages& images, std::int64_t samples) {
+  if (samples <= 0 || samples >= images.count) return;
+  images.pixels.resize(static_cast<std::size_t>(samples * images.pixels_per_image()));
+  images.pixels.shrink_to_fit();
+  images.labels.resize(static_cast<std::size_t>(samples));
+  images.count = samples;
+}
+
+struct ImagePart {
+  std::string key;       // "data.train"
+  std::string location;  // what it names
+  bool train = true;
+  std::int64_t max_samples = 0;
+};
+
+std::unique_ptr<Dataset> open_images(const RunConfig& config, const ImagePart& part) {
+  LabelledImages images =
+      config.data.format == config::DataFormat::idx
+          ? read_idx_images(part.location, part.train ? IdxPart::train : IdxPart::test)
+          : read_cifar(part.location, part.train ? CifarPart::train : CifarPart::test);
+  keep_first(images, part.max_samples);
+  if (images.count > 0) check_images(config.model, images, part.location);
+  const ImageOptions options{.flat = config.model.family == Family::mlp,
+                             .augment = config.data.augment,
+                             .mean = config.data.mean,
+                             .std = config.data.std};
+  auto dataset = std::make_unique<ImageDataset>(std::move(images), options);
+  require_not_empty(*dataset, part.key, part.location + " holds no image");
+  return dataset;
+}
+
+DataPair open_image_pair(const RunConfig& config) {
+  if (config.model.family == Family::gpt) {
+    fail_fit("data.format", "images, but model.family = \"gpt\" reads tokens",
+             "set data.format = \"text\" or \"synthetic\"");
+  }
+  const DataSection& data = config.data;
+  DataPair pair;
+  pair.train = open_images(config, {"data.train", data.train, true, data.train_samples});
+  if (!data.eval.empty()) {
+    pair.eval = open_images(config, {"data.eval", data.eval, false, data.eval_samples});
+  }
+  return pair;
+}
+
+std::unique_ptr<Dataset> make_text(const DataSection& data, const TextDataset::Text& text,
+                                   std::int64_t first, std::int64_t count, bool train) {
+  auto dataset = std::make_unique<TextDataset>(text, first, count, data.seq_len,
+                                               train ? data.train_samples : data.eval_samples);
+  require_not_empty(*dataset, train ? "data.train" : "data.eval",
+                    std::to_string(count) + " bytes of text; one sample needs data.seq_len + 1 = " +
+                        std::to_string(data.seq_len + 1));
+  return dataset;
+}
+
+DataPair open_text(const RunConfig& config) {
+  if (config.model.family != Family::gpt) {
+    fail_fit("data.format", "text, but only model.family = \"gpt\" reads tokens",
+             "set model.family = \"gpt\", or another data.format");
+  }
+  if (config.model.vocab_size < kByteTokens) {
+    fail_fit("model.vocab_size",
+             std::to_string(config.model.vocab_size) + ", but a byte of text is one of 256 tokens",
+             "set model.vocab_size = 256");
+  }
+  const DataSection& data = config.data;
+  const auto read = [](const std::string& location) {
+    return std::make_shared<const std::vector<std::uint8_t>>(read_text(location));
+  };
+  const TextDataset::Text text = read(data.train);
+  const auto bytes = static_cast<std::int64_t>(text->size());
+  const bool held_out = data.eval.empty() && data.eval_fraction > 0;
+  const std::int64_t eval_bytes =
+      held_out ? std::llround(static_cast<double>(bytes) * data.eval_fraction) : 0;
+  DataPair pair;
+  pair.train = make_text(data, text, 0, bytes - eval_bytes, true);
+  if (held_out) pair.eval = make_text(data, text, bytes - eval_bytes, eval_bytes, false);
+  if (!data.eval.empty()) {
+    const TextDataset::Text eval_text = read(data.eval);
+    pair.eval = make_text(data, eval_text, 0, static_cast<std::int64_t>(eval_text->size()), false);
+  }
+  return pair;
+}
+
+std::unique_ptr<Dataset> make_synthetic(const RunConfig& config, std::int64_t samples,
+                                        SyntheticPart part) {
+  const ModelSection& model = config.model;
+  switch (model.family) {
+    case Family::mlp:
+      return std::make_unique<SyntheticClasses>(std::vector<std::int64_t>{model.inputs},
+                                                model.classes, samples, part);
+    case Family::resnet:
+      return std::make_unique<SyntheticClasses>(
+          std::vector<std::int64_t>{model.channels, model.image_size, model.image_size},
+          model.classes, samples, part);
+    case Family::gpt:
+      return std::make_unique<SyntheticTokens>(config.data.seq_len, model.vocab_size, samples, part);
+  }
+  LOCKSTEP_CHECK(false, "a model family without synthetic data");
+}
+
+DataPair open_synthetic(const RunConfig& config) {
+  const DataSection& data = config.data;
+  const std::int64_t samples =
+      data.train_samples > 0 ? data.train_samples : kDefaultSyntheticSamples;
+  DataPair pair;
+  pair.train = make_synthetic(config, samples, SyntheticPart::train);
+  if (data.eval_samples > 0) {
+    pair.eval = make_synthetic(config, data.eval_samples, SyntheticPart::eval);
+  }
+  return pair;
+}
+
+}  // namespace
+
+DataPair open_data(const RunConfig& config) {
+  if (config.data.format == config::DataFormat::synthetic) return open_synthetic(config);
+  if (config.data.train.empty()) {
+    throw UsageError({{"LS-2001", "data.train", "names no data",
+                       "name a file or folder, or set data.format = \"synthetic\""}});
+  }
+  if (config.data.format == config::DataFormat::text) return open_text(config);
+  return open_image_pair(config);
+}
+
+}  // namespace lockstep::data

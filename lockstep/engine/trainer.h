@@ -1,0 +1,88 @@
+// The training loop. Knows sessions and data, but neither checkpoints nor metrics: those observe.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lockstep/comm/group.h"
+#include "lockstep/config/run_config.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/sampler.h"
+#include "lockstep/engine/observer.h"
+#include "lockstep/engine/train_state.h"
+#include "lockstep/parallel/plan/parallel_plan.h"
+#include "lockstep/parallel/session.h"
+
+namespace lockstep::engine {
+
+/// All of it outlives the trainer.
+struct TrainerParts {
+  const config::RunConfig& config;
+  const parallel::ParallelPlan& plan;
+  parallel::Session& session;
+  comm::Group& group;  // data-parallel ranks
+  const data::Sampler& sampler;
+  data::Loader& loader;
+  const data::Dataset* eval = nullptr;
+  bool counts_tokens = false;
+};
+
+enum class Outcome : std::uint8_t { done, stopped };
+
+/// Updates of the whole run: [run] steps or epochs, what ends first; one epoch when neither is set.
+[[nodiscard]] std::int64_t total_steps(const config::RunSection& run, const data::Sampler& sampler);
+
+/// The leaves of the data-parallel rank `rank`: contiguous.
+[[nodiscard]] data::LeafRange leaves_of_rank(const config::BatchShape& batch, int rank);
+
+class Trainer {
+ public:
+  explicit Trainer(const TrainerParts& parts);
+
+  /// Observers are asked in the order they were added. \param observer outlives the trainer.
+  void add_observer(Observer& observer) { observers_.push_back(&observer); }
+
+  /// Views of everything a checkpoint holds. Write into it, then call loaded().
+  [[nodiscard]] TrainState& state() { return state_; }
+  /// Goes on from what was written into state(): tensors, step and position.
+  void loaded();
+
+  /// Collective: trains until the last step, or until an observer stops it; evaluates as configured.
+  /// \throws Error (exit 1, LS-7101) when the loss is not finite and [recovery] on_nan says stop, or
+  /// when kMaxSkips steps in a row were skipped.
+  [[nodiscard]] Outcome run();
+  /// Collective: one step. \returns what all ranks agreed on.
+  [[nodiscard]] Answer step();
+  [[nodiscard]] std::optional<EvalReport> last_eval() const { return last_eval_; }
+  [[nodiscard]] std::int64_t total_steps() const { return total_steps_; }
+
+  static constexpr std::int64_t kMaxSkips = 10;
+  static constexpr std::int64_t kMaxRollbacks = 3;
+
+ private:
+  [[nodiscard]] parallel::StepSums forward_backward(const data::StepData& data);
+  [[nodiscard]] bool update(const parallel::StepSums& sums, StepReport& report);
+  [[nodiscard]] Answer on_not_finite(const StepReport& report);
+  [[nodiscard]] StepReport begin_report() const;
+  void finish_report(StepReport& report, const data::StepData& data,
+                     const parallel::StepSums& sums) const;
+  void observe(const StepReport& report);
+  void restore();
+  void pass_over_bad_data();
+  void evaluate_now();
+
+  TrainerParts parts_;
+  std::vector<Observer*> observers_;
+  data::LeafRange leaves_;
+  std::int64_t total_steps_;
+  TrainState state_;
+  Answer my_answer_ = Answer::go_on;    // travels with the next step's sums
+  parallel::RankTimes my_times_{};      // of the last step, likewise
+  std::int64_t skips_in_a_row_ = 0;
+  std::int64_t rollbacks_ = 0;
+  std::optional<data::Position> bad_data_;  // where a rolled-back step read: passed over next time
+  std::optional<EvalReport> last_eval_;
+};
+
+}  // namespace lockstep::engine

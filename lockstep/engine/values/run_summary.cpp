@@ -1,0 +1,91 @@
+#include "lockstep/engine/values/run_summary.h"
+
+#include "lockstep/base/json_fields.h"
+#include "lockstep/engine/values/memory_rows.h"
+#include "lockstep/engine/values/phase_rows.h"
+
+namespace lockstep::engine {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* rate_key(const RunSummary& summary) {
+  return summary.counts_tokens ? "tokens_per_s" : "samples_per_s";
+}
+
+ordered_json memory_json(const RunSummary& summary) {
+  ordered_json memory;
+  for (const MemoryRow& row : kMemoryRows) {
+    memory[row.category] = {{"planned_bytes", summary.planned.*row.bytes},
+                            {"measured_bytes", summary.measured.*row.bytes}};
+  }
+  return memory;
+}
+
+ordered_json phases_json(const PhaseTimes& times) {
+  ordered_json phases{{"step_s", times.step_s}};
+  for (const PhaseRow& row : kPhaseRows) phases[row.key] = times.*row.seconds;
+  return phases;
+}
+
+void read_memory(const JsonFields& memory, RunSummary& summary) {
+  for (const MemoryRow& row : kMemoryRows) {
+    const JsonFields bytes = memory.object(row.category);
+    summary.planned.*row.bytes = bytes.integer("planned_bytes");
+    summary.measured.*row.bytes = bytes.integer("measured_bytes");
+  }
+}
+
+void read_phases(const JsonFields& phases, PhaseTimes& times) {
+  times.step_s = phases.number("step_s");
+  for (const PhaseRow& row : kPhaseRows) times.*row.seconds = phases.number(row.key);
+}
+
+}  // namespace
+
+std::string to_json_text(const RunSummary& summary) {
+  ordered_json document{
+      {"status", summary.status}, {"steps", summary.steps}, {"final_loss", summary.final_loss}};
+  if (summary.eval) {
+    document["eval"] = ordered_json::parse(to_json_text(*summary.eval)).at("eval");
+  }
+  document[rate_key(summary)] = summary.samples_or_tokens_per_s;
+  document["mfu"] = summary.mfu;
+  document["train_s"] = summary.train_s;
+  document["peak_memory_bytes"] = summary.peak_memory_bytes;
+  document["memory"] = memory_json(summary);
+  document["step_s"] = {{"planned", summary.planned_step_s}, {"measured", summary.measured_step_s}};
+  document["comm_bytes"] = {{"planned", summary.planned_comm_bytes},
+                            {"measured", summary.measured_comm_bytes}};
+  document["phases"] = phases_json(summary.mean_times);
+  document["parameters_sha256"] = summary.parameters_sha256;
+  document["state_sha256"] = summary.state_sha256;
+  document["run_dir"] = summary.run_dir;
+  return to_line(document);
+}
+
+RunSummary summary_from_json_text(const std::string& json) {
+  const JsonFields fields(json, {"LS-7052", "summary.json"});
+  RunSummary summary;
+  summary.status = fields.text("status");
+  summary.steps = fields.integer("steps");
+  summary.final_loss = fields.number("final_loss");
+  if (fields.has("eval")) summary.eval = eval_report_from_json(json);
+  summary.counts_tokens = fields.has("tokens_per_s");
+  summary.samples_or_tokens_per_s = fields.number(rate_key(summary));
+  summary.mfu = fields.number("mfu");
+  summary.train_s = fields.number("train_s");
+  summary.peak_memory_bytes = fields.integers("peak_memory_bytes");
+  read_memory(fields.object("memory"), summary);
+  summary.planned_step_s = fields.object("step_s").number("planned");
+  summary.measured_step_s = fields.object("step_s").number("measured");
+  summary.planned_comm_bytes = fields.object("comm_bytes").integer("planned");
+  summary.measured_comm_bytes = fields.object("comm_bytes").integer("measured");
+  read_phases(fields.object("phases"), summary.mean_times);
+  summary.parameters_sha256 = fields.text("parameters_sha256");
+  summary.state_sha256 = fields.text("state_sha256");
+  summary.run_dir = fields.text("run_dir");
+  return summary;
+}
+
+}  // namespace lockstep::engine

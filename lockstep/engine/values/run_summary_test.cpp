@@ -1,0 +1,78 @@
+#include "lockstep/engine/values/run_summary.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::engine {
+namespace {
+
+RunSummary a_summary() {
+  RunSummary summary;
+  summary.steps = 1876;
+  summary.final_loss = 0.0931;
+  summary.eval = EvalReport{1876, 0.2104, 0.9287, std::nullopt, 10000, 3.1};
+  summary.samples_or_tokens_per_s = 1284.5;
+  summary.train_s = 186.4;
+  summary.mfu = 0.41;
+  summary.mean_times = {0.0991, 0.001, 0.033, 0.055, 0.008, 0.002};
+  summary.peak_memory_bytes = {412000000, 409000000};
+  summary.planned = {1, 2, 3, 4, 5, 6, 7};
+  summary.measured = {10, 20, 30, 40, 50, 60, 70};
+  summary.planned_step_s = 0.095;
+  summary.measured_step_s = 0.0984;
+  summary.planned_comm_bytes = 1088000;
+  summary.measured_comm_bytes = 1088008;
+  summary.parameters_sha256 = "ab";
+  summary.state_sha256 = "cd";
+  summary.run_dir = "runs/resnet20";
+  return summary;
+}
+
+TEST(RunSummary, HasTheKeysOfTheContract) {
+  const auto json = nlohmann::json::parse(to_json_text(a_summary()));
+  EXPECT_EQ(json["status"], "done");
+  EXPECT_EQ(json["eval"]["accuracy"], 0.9287);
+  EXPECT_EQ(json["samples_per_s"], 1284.5);
+  EXPECT_FALSE(json.contains("tokens_per_s"));
+  EXPECT_EQ(json["peak_memory_bytes"], nlohmann::json({412000000, 409000000}));
+  EXPECT_EQ(json["memory"]["activations"]["planned_bytes"], 4);
+  EXPECT_EQ(json["memory"]["activations"]["measured_bytes"], 40);
+  EXPECT_EQ(json["memory"].size(), 7U);
+  EXPECT_EQ(json["step_s"]["planned"], 0.095);
+  EXPECT_EQ(json["comm_bytes"]["measured"], 1088008);
+  for (const char* key :
+       {"steps", "final_loss", "mfu", "train_s", "parameters_sha256", "state_sha256"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+}
+
+TEST(RunSummary, SurvivesTheTripThroughItsText) {
+  RunSummary sent = a_summary();
+  EXPECT_EQ(to_json_text(summary_from_json_text(to_json_text(sent))), to_json_text(sent));
+  sent.counts_tokens = true;
+  sent.eval = std::nullopt;
+  const RunSummary got = summary_from_json_text(to_json_text(sent));
+  EXPECT_TRUE(got.counts_tokens);
+  EXPECT_FALSE(got.eval);
+  EXPECT_EQ(got.measured.runtime, 70);
+}
+
+TEST(RunSummary, EveryFieldThatIsMissingOrWrongIsBadData) {
+  const auto good = nlohmann::json::parse(to_json_text(a_summary()));
+  for (const auto& [key, value] : good.items()) {
+    auto wrong = good;
+    wrong[key] = nlohmann::json::array({"x"});
+    EXPECT_THROW((void)summary_from_json_text(wrong.dump()), BadData) << key;
+    if (key == "eval") continue;
+    auto missing = good;
+    missing.erase(key);
+    EXPECT_THROW((void)summary_from_json_text(missing.dump()), BadData) << key;
+  }
+  EXPECT_THROW((void)summary_from_json_text("{"), BadData);
+}
+
+}  // namespace
+}  // namespace lockstep::engine

@@ -1,0 +1,117 @@
+#include "lockstep/engine/values/step_report.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/engine/values/phase_rows.h"
+
+namespace lockstep::engine {
+namespace {
+
+StepReport a_report() {
+  StepReport report;
+  report.step = 7;
+  report.total_steps = 100;
+  report.epoch = 0.07;
+  report.loss = 1.0 / 3;
+  report.lr = 1e-3;
+  report.grad_norm = 2.5;
+  report.samples = 128;
+  report.times = {0.1, 0.01, 0.02, 0.04, 0.005, 0.015};
+  report.per_rank = {{0.1, 0.01, 0.02, 0.04, 0.005, 0.015}, {0.1, 0.02, 0.02, 0.03, 0.015, 0.01}};
+  report.peak_rss_bytes = 123456789012;
+  report.comm_bytes = 1100000;
+  return report;
+}
+
+TEST(StepReport, TheLineHasTheKeysOfTheContract) {
+  const auto line = nlohmann::json::parse(to_json_text(a_report()));
+  for (const char* key :
+       {"step", "epoch", "loss", "lr", "grad_norm", "samples", "step_s", "data_s", "forward_s",
+        "backward_s", "sync_s", "optimizer_s", "peak_rss_bytes", "comm_bytes", "per_rank"}) {
+    EXPECT_TRUE(line.contains(key)) << key;
+  }
+  EXPECT_FALSE(line.contains("tokens"));
+  EXPECT_EQ(line["per_rank"]["data_s"], nlohmann::json({0.01, 0.02}));
+}
+
+TEST(StepReport, SurvivesTheTripThroughItsLineBitForBit) {
+  const StepReport sent = a_report();
+  const std::string line = to_json_text(sent);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const StepReport got = step_report_from_json(line);
+  EXPECT_EQ(to_json_text(got), line);
+  EXPECT_EQ(got.loss, sent.loss);
+  EXPECT_EQ(got.per_rank.at(1).sync_s, 0.015);
+  EXPECT_EQ(got.peak_rss_bytes, sent.peak_rss_bytes);
+}
+
+TEST(StepReport, ALossThatIsNotFiniteArrivesAsNan) {
+  StepReport sent = a_report();
+  sent.loss = std::numeric_limits<double>::infinity();
+  sent.skipped = true;
+  const StepReport got = step_report_from_json(to_json_text(sent));
+  EXPECT_TRUE(std::isnan(got.loss));
+  EXPECT_TRUE(got.skipped);
+}
+
+TEST(StepReport, TokensAreCountedBesideSamples) {
+  StepReport sent = a_report();
+  sent.tokens = 32768;
+  EXPECT_EQ(step_report_from_json(to_json_text(sent)).tokens, 32768);
+}
+
+TEST(StepReport, HostileLinesAreBadData) {
+  const std::string good = to_json_text(a_report());
+  std::vector<std::string> lines{"",        "{}", "[]", "null", good.substr(0, good.size() / 2),
+                                 good + "x"};
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    auto line = nlohmann::json::parse(good);
+    line[key] = value;
+    lines.push_back(line.dump());
+  };
+  with("step", "7");
+  with("step", 7.5);
+  with("step", 18446744073709551615ULL);
+  with("loss", "low");
+  with("samples", {1});
+  with("per_rank", {1, 2});
+  with("per_rank", {{"step_s", {1, 2}}});
+  with("skipped", 1);
+  auto uneven = nlohmann::json::parse(good)["per_rank"];
+  uneven["sync_s"] = {0.1};
+  with("per_rank", uneven);
+  for (const std::string& line : lines) {
+    EXPECT_THROW((void)step_report_from_json(line), BadData) << line;
+  }
+}
+
+TEST(EvalReport, SurvivesTheTripThroughItsLine) {
+  EvalReport sent{938, 0.2931, 0.8941, std::nullopt, 10000, 3.2};
+  EXPECT_EQ(to_json_text(sent),
+            R"({"eval":{"step":938,"loss":0.2931,"accuracy":0.8941,"weight":10000,"eval_s":3.2}})");
+  EXPECT_FALSE(eval_report_from_json(to_json_text(sent)).bits_per_byte);
+  sent.bits_per_byte = 1.875;
+  const EvalReport got = eval_report_from_json(to_json_text(sent));
+  EXPECT_EQ(got.bits_per_byte, 1.875);
+  EXPECT_EQ(got.weight, 10000);
+}
+
+TEST(EvalReport, HostileLinesAreBadData) {
+  for (const char* line :
+       {"", "{}", R"({"eval":1})", R"({"eval":{}})", R"({"eval":{"step":true}})"}) {
+    EXPECT_THROW((void)eval_report_from_json(line), BadData) << line;
+  }
+}
+
+TEST(PhaseTimes, OtherIsWhatNoPhaseClaimsAndNeverNegative) {
+  EXPECT_NEAR(other_s({0.1, 0.01, 0.02, 0.04, 0.005, 0.015}), 0.01, 1e-12);
+  EXPECT_EQ(other_s({0.1, 0.1, 0.1, 0, 0, 0}), 0);
+}
+
+}  // namespace
+}  // namespace lockstep::engine

@@ -1,0 +1,168 @@
+#include "lockstep/launch/child_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::launch {
+namespace {
+
+std::string errno_text(int code) { return std::generic_category().message(code); }
+
+[[noreturn]] void cannot_start(const std::string& program, const std::string& why) {
+  throw EnvironmentFault({"LS-3004", program, "cannot be started: " + why,
+                          "check that the file exists and may be executed, and the limits on processes "
+                          "and open files (ulimit -u, ulimit -n)"});
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (const auto& text : texts) list.push_back(const_cast<char*>(text.c_str()));  // execve's signature
+  list.push_back(nullptr);
+  return list;
+}
+
+/// Everything the new process needs, made before fork(): after it only async-signal-safe calls are allowed.
+struct Prepared {
+  const char* program;
+  char* const* argv;
+  char* const* environment;
+  std::array<int, 4> fds;  // what becomes 0, 1, 2, 3; -1 = nothing
+  int error_fd;            // takes errno when something fails; closes on success
+  pid_t parent;
+};
+
+[[noreturn]] void report_and_exit(int error_fd) {
+  const int code = errno;
+  [[maybe_unused]] const auto written = ::write(error_fd, &code, sizeof code);
+  ::_exit(127);
+}
+
+/// Moves the descriptors to their places; all are above the places first, so none is overwritten.
+int place_descriptors(Prepared& prepared) {
+  constexpr int kAbove = 16;
+  for (int& fd : prepared.fds) {
+    if (fd >= 0 && (fd = ::fcntl(fd, F_DUPFD_CLOEXEC, kAbove)) < 0) return -1;
+  }
+  prepared.error_fd = ::fcntl(prepared.error_fd, F_DUPFD_CLOEXEC, kAbove);
+  if (prepared.error_fd < 0) return -1;
+  for (int place = 0; place < 4; ++place) {
+    const int fd = prepared.fds.at(static_cast<std::size_t>(place));
+    if (fd >= 0 && ::dup2(fd, place) < 0) return -1;
+  }
+  const int first_unused = prepared.fds[3] >= 0 ? 4 : 3;
+  constexpr int kCloseRangeCloexec = 1 << 2;
+  // Descriptors somebody opened without O_CLOEXEC must not keep ports and pipes open in a rank.
+  ::syscall(SYS_close_range, first_unused, ~0U, kCloseRangeCloexec);
+  return 0;
+}
+
+[[noreturn]] void become(Prepared prepared) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != prepared.parent) ::_exit(127);  // it died before the line above
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  if (place_descriptors(prepared) != 0) report_and_exit(prepared.error_fd);
+  ::execve(prepared.program, prepared.argv, prepared.environment);
+  report_and_exit(prepared.error_fd);
+}
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+Pipe make_pipe(const std::string& program) {
+  std::array<int, 2> fds{};
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) cannot_start(program, errno_text(errno));
+  return {Fd(fds[0]), Fd(fds[1])};
+}
+
+}  // namespace
+
+ChildProcess::ChildProcess(const ChildSpec& spec) {
+  const auto argv = pointers(spec.argv);
+  const auto environment = pointers(spec.environment);
+  const Fd empty(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Pipe errors = make_pipe(spec.program);
+  const Prepared prepared{spec.program.c_str(), argv.data(), environment.data(),
+                          {empty.get(), spec.stdout_fd, spec.stderr_fd, spec.extra_fd},
+                          errors.write.get(), ::getpid()};
+  pid_ = ::fork();
+  if (pid_ < 0) cannot_start(spec.program, errno_text(errno));
+  if (pid_ == 0) become(prepared);
+  ::setpgid(pid_, pid_);  // also here: whichever comes first, the group exists before it is signalled
+  pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  const int pidfd_error = errno;
+  errors.write.reset();
+  int code = 0;
+  ssize_t count = 0;
+  while ((count = ::read(errors.read.get(), &code, sizeof code)) < 0 && errno == EINTR) {
+  }
+  if (count == 0 && pidfd_) return;
+  kill_group();
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  cannot_start(spec.program, errno_text(count > 0 ? code : pidfd_error));
+}
+
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)) {}
+
+ChildProcess::~ChildProcess() {
+  if (pid_ <= 0) return;
+  kill_group();
+  (void)reap();
+}
+
+void ChildProcess::send_signal(int number) const {
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
+}
+
+void ChildProcess::kill_group() const {
+  if (pid_ > 0) ::kill(-pid_, SIGKILL);
+}
+
+ChildEnd ChildProcess::reap() {
+  siginfo_t info{};
+  // First only look: until it is reaped its number, and so its group's, belongs to nobody else.
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  kill_group();
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  if (info.si_code == CLD_EXITED) return {info.si_status, 0};
+  return {0, info.si_status};
+}
+
+std::string find_program(const std::string& name, const std::string& search_path) {
+  if (name.find('/') != std::string::npos) {
+    if (::access(name.c_str(), X_OK) != 0) cannot_start(name, errno_text(errno));
+    return name;
+  }
+  std::istringstream folders(search_path);
+  std::string folder;
+  while (std::getline(folders, folder, ':')) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  cannot_start(name, "no such program in PATH");
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,188 @@
+#include "lockstep/metrics/summary_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "lockstep/base/units.h"
+#include "lockstep/engine/values/memory_rows.h"
+#include "lockstep/engine/values/phase_rows.h"
+#include "lockstep/metrics/bars.h"
+
+namespace lockstep::metrics {
+namespace {
+
+constexpr std::size_t kMostColumns = 78;
+constexpr std::size_t kLabelColumns = 16;
+constexpr std::size_t kNumberColumns = 13;
+
+struct PhaseLook {
+  Tone tone;
+  const char* shade;
+  char letter;
+};
+// In the order of kPhaseRows, then "other".
+constexpr std::array<PhaseLook, 6> kLooks{{{Tone::data, "▞", 'd'},
+                                           {Tone::forward, "░", 'f'},
+                                           {Tone::backward, "▒", 'b'},
+                                           {Tone::sync, "█", 's'},
+                                           {Tone::optimizer, "▓", 'o'},
+                                           {Tone::other, "·", '.'}}};
+
+/// Collects the lines of the page.
+class Page {
+ public:
+  Page(std::size_t width, const TextStyle& style) : width_(width), style_(style) {}
+
+  void line(const std::string& text) { text_ += text.empty() ? "\n" : "  " + text + "\n"; }
+  void fact(const char* label, const std::string& value) {
+    line(style_.paint(Tone::faint, pad_right(label, kLabelColumns)) + value);
+  }
+  void rule(Tone tone, const std::string& title) {
+    const std::size_t used = columns(title) + 4;
+    const std::size_t rest = width_ > used ? width_ - used : 0;
+    const std::string_view dash = style_.pick("─", "-");
+    text_ += style_.paint(Tone::faint, repeat(dash, 2)) + " " + style_.paint(tone, title) + " " +
+             style_.paint(Tone::faint, repeat(dash, rest)) + "\n";
+  }
+  [[nodiscard]] std::size_t inner() const { return width_ > 4 ? width_ - 4 : width_; }
+  [[nodiscard]] const TextStyle& style() const { return style_; }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  std::size_t width_;
+  TextStyle style_;
+  std::string text_;
+};
+
+Tone tone_of(const std::string& status) {
+  if (status == "done") return Tone::good;
+  return status == "stopped" ? Tone::warning : Tone::bad;
+}
+
+std::string rate_text(const engine::RunSummary& summary) {
+  return format_count(std::llround(summary.samples_or_tokens_per_s)) +
+         (summary.counts_tokens ? " tokens/s" : " samples/s");
+}
+
+std::vector<BarPart> phase_parts(const engine::PhaseTimes& times) {
+  std::vector<BarPart> parts;
+  for (const engine::PhaseRow& row : engine::kPhaseRows) {
+    const PhaseLook& look = kLooks.at(parts.size());
+    parts.push_back({row.name, times.*row.seconds, look.tone, look.shade, look.letter});
+  }
+  const PhaseLook& other = kLooks.back();
+  parts.push_back({"other", engine::other_s(times), other.tone, other.shade, other.letter});
+  return parts;
+}
+
+void add_results(Page& page, const engine::RunSummary& summary) {
+  if (summary.eval) {
+    const engine::EvalReport& eval = *summary.eval;
+    const std::string over =
+        "   " +
+        page.style().paint(Tone::faint, "over " + format_count(eval.weight) +
+                                            (summary.counts_tokens ? " tokens" : " samples"));
+    const bool has_bits = eval.bits_per_byte.has_value();
+    const std::string value =
+        has_bits ? format_fixed(*eval.bits_per_byte, 4) : format_percent(eval.accuracy, 2);
+    page.fact(has_bits ? "bits per byte" : "accuracy",
+              page.style().paint(Tone::strong, value) + over);
+    page.fact("eval loss", format_fixed(eval.loss, 4));
+  }
+  page.fact("train loss", format_fixed(summary.final_loss, 4));
+  page.fact("throughput", rate_text(summary));
+  page.fact("training",
+            format_duration(summary.train_s) + "   " +
+                page.style().paint(Tone::faint, format_count(summary.steps) + " steps of " +
+                                                    format_duration(summary.measured_step_s)));
+  if (summary.mfu > 0) {
+    page.fact("compute used", format_percent(summary.mfu) + " of the measured matmul rate");
+  }
+}
+
+void add_time_split(Page& page, const engine::RunSummary& summary) {
+  const std::vector<BarPart> parts = phase_parts(summary.mean_times);
+  const std::string bar = stacked_bar(parts, page.inner(), page.style());
+  if (bar.empty()) return;
+  page.line("");
+  page.line(page.style().paint(Tone::strong, "time of a step") + "   " +
+            page.style().paint(Tone::faint, "mean " + format_duration(summary.mean_times.step_s)));
+  page.line(bar);
+  for (const std::string& line : legend(parts, page.inner(), page.style())) page.line(line);
+}
+
+// The share by which measurement missed the plan; faint when it kept within a tenth.
+std::string difference(double planned, double measured, const TextStyle& style) {
+  if (!(planned > 0) || !(measured >= 0)) return {};
+  const double share = measured / planned - 1;
+  const std::string sign = share < 0 ? "" : "+";
+  const bool is_close = std::abs(share) <= 0.1;
+  if (share > 9.99) return style.paint(Tone::warning, "> 10 x");
+  return style.paint(is_close ? Tone::faint : Tone::warning, sign + format_percent(share, 0));
+}
+
+void add_row(Page& page, const std::string& label, const std::string& planned,
+             const std::string& measured, const std::string& note) {
+  page.line(pad_right(label, kLabelColumns) + pad_left(planned, kNumberColumns) +
+            pad_left(measured, kNumberColumns) + (note.empty() ? "" : pad_left(note, 10)));
+}
+
+void add_byte_row(Page& page, const std::string& label, std::int64_t planned,
+                  std::int64_t measured) {
+  add_row(page, label, planned > 0 ? format_bytes(planned) : "-", format_bytes(measured),
+          difference(static_cast<double>(planned), static_cast<double>(measured), page.style()));
+}
+
+void add_plan_against_measured(Page& page, const engine::RunSummary& summary) {
+  page.line("");
+  page.line(page.style().paint(Tone::strong, pad_right("peak memory", kLabelColumns)) +
+            page.style().paint(Tone::faint, pad_left("planned", kNumberColumns) +
+                                                pad_left("measured", kNumberColumns)));
+  for (const engine::MemoryRow& row : engine::kMemoryRows) {
+    add_byte_row(page, row.category, summary.planned.*row.bytes, summary.measured.*row.bytes);
+  }
+  add_byte_row(page, "total a rank", summary.planned.total(), summary.measured.total());
+  page.line("");
+  add_row(page, "time of a step",
+          summary.planned_step_s > 0 ? format_duration(summary.planned_step_s) : "-",
+          format_duration(summary.measured_step_s),
+          difference(summary.planned_step_s, summary.measured_step_s, page.style()));
+  add_byte_row(page, "sent a step", summary.planned_comm_bytes, summary.measured_comm_bytes);
+}
+
+}  // namespace
+
+std::string eval_result(const engine::EvalReport& eval) {
+  const std::string result = eval.bits_per_byte
+                                 ? format_fixed(*eval.bits_per_byte, 4) + " bits per byte"
+                                 : "accuracy " + format_percent(eval.accuracy, 2);
+  return result + ", loss " + format_fixed(eval.loss, 4);
+}
+
+std::string summary_text(const engine::RunSummary& summary, std::size_t width,
+                         const TextStyle& style) {
+  Page page(std::min(width, kMostColumns), style);
+  page.rule(tone_of(summary.status), printable(summary.status, style.utf8) + " after " +
+                                         format_count(summary.steps) + " steps");
+  add_results(page, summary);
+  add_time_split(page, summary);
+  add_plan_against_measured(page, summary);
+  page.line("");
+  page.fact("run directory", printable(summary.run_dir, style.utf8));
+  if (!summary.state_sha256.empty()) {
+    page.fact("state sha256", printable(summary.state_sha256.substr(0, 16), style.utf8));
+  }
+  return page.take();
+}
+
+std::string summary_line(const engine::RunSummary& summary, const TextStyle& style) {
+  std::string line =
+      printable(summary.status, style.utf8) + ": " + format_count(summary.steps) + " steps";
+  if (summary.eval) line += ", " + eval_result(*summary.eval);
+  return line + ", " + rate_text(summary) + ", " + format_duration(summary.train_s) + ", " +
+         printable(summary.run_dir, style.utf8);
+}
+
+}  // namespace lockstep::metrics

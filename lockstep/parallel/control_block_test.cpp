@@ -1,0 +1,44 @@
+#include "lockstep/parallel/control_block.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace lockstep::parallel {
+namespace {
+
+TEST(ControlBlock, SumsOfTwoRanksComeBackWhole) {
+  const ControlBlock control(2, 3, 5);
+  std::vector<float> a(static_cast<std::size_t>(control.size()));
+  std::vector<float> b = a;
+  control.set_loss(a, 1.5, 40'000'001);
+  control.set_loss(b, 2.25, 60'000'002);
+  control.set_control(a, 0, {1, 0, {1, 2, 3, 4, 5, 6}});
+  control.set_control(b, 1, {0, 1, {6, 5, 4, 3, 2, 1}});
+  control.set_used(a, 1, true);
+  control.set_used(b, 1, true);
+  std::transform(a.begin(), a.end(), b.begin(), a.begin(), std::plus<>());
+  const StepSums sums = control.sums(a);
+  EXPECT_EQ(sums.loss_sum, 3.75);
+  EXPECT_EQ(sums.weight, 100'000'003);
+  EXPECT_EQ(sums.stop_votes, 1);
+  EXPECT_EQ(sums.restore_votes, 1);
+  EXPECT_EQ(sums.times[0], (RankTimes{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(sums.times[1], (RankTimes{6, 5, 4, 3, 2, 1}));
+  EXPECT_FALSE(control.used(a, 0));
+  EXPECT_TRUE(control.used(a, 1));
+}
+
+TEST(ControlBlock, BuffersDoNotOverlapTheOtherFields) {
+  const ControlBlock control(1, 2, 4);
+  std::vector<float> block(static_cast<std::size_t>(control.size()), 0.0F);
+  std::ranges::fill(control.buffers(block), 9.0F);
+  const StepSums sums = control.sums(block);
+  EXPECT_EQ(sums.loss_sum, 0);
+  EXPECT_EQ(sums.weight, 0);
+  EXPECT_FALSE(control.used(block, 1));
+  EXPECT_EQ(control.buffers(block).size(), 4U);
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

@@ -1,0 +1,21 @@
+#include "lockstep/parallel/cost/rates.h"
+
+#include <algorithm>
+
+namespace lockstep::parallel {
+
+RankRates rank_rates(const Setting& setting) {
+  const bool bf16 = setting.config.precision.compute == config::Dtype::bf16;
+  const double share = static_cast<double>(setting.host.cores) / setting.world_size;
+  const double cores = std::min<double>(setting.config.run.threads, share);
+  RankRates rates;
+  rates.matmul_flops_per_s = cores * (bf16 ? kCoreBf16FlopsPerS : kCoreFp32FlopsPerS);
+  rates.copy_bytes_per_s = cores * kCoreCopyBytesPerS;
+  if (setting.host.devices.empty()) return rates;
+  const Device& device = setting.host.devices.front();
+  const double known = bf16 ? device.bf16_flops_per_s : device.fp32_flops_per_s;
+  if (known > 0) rates.matmul_flops_per_s = known;
+  return rates;
+}
+
+}  // namespace lockstep::parallel

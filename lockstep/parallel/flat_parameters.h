@@ -1,0 +1,62 @@
+// The parameters of one rank in flat buffers: fp32 masters, compute weights and moments, with the
+// module's own tensors as views into them.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/group.h"
+#include "lockstep/config/run_config.h"
+#include "lockstep/model/model.h"
+#include "lockstep/optim/flat_layout.h"
+
+namespace lockstep::parallel {
+
+/// One parameter's tensors, all of its shape and strides, all views of flat buffers.
+struct ParameterViews {
+  std::string name;
+  std::vector<std::string> aliases;
+  at::Tensor variable;  // the module's own tensor
+  at::Tensor master;    // fp32
+  at::Tensor moment1;   // undefined when the optimizer has none
+  at::Tensor moment2;
+  bool low_precision = false;  // variable is a bf16 copy of master
+};
+
+class FlatParameters {
+ public:
+  /// Moves the parameters into flat buffers: values stay, tensors become views, trainable
+  /// floating-point tensors only. With bf16 compute, all but keep_fp32 ones become bf16.
+  FlatParameters(const std::vector<model::NamedTensor>& parameters,
+                 const config::OptimizerSection& optimizer, config::Dtype compute);
+
+  [[nodiscard]] const std::vector<ParameterViews>& views() const { return views_; }
+  [[nodiscard]] const optim::FlatLayout& layout() const { return layout_; }
+  [[nodiscard]] std::vector<std::int64_t> counts() const;
+
+  /// Collective: every rank takes rank 0's masters.
+  void broadcast(comm::Group& group);
+  /// Writes the masters into the bf16 compute weights, after masters were loaded.
+  void refresh_compute();
+
+  [[nodiscard]] float* master() { return master_.mutable_data_ptr<float>(); }
+  [[nodiscard]] float* moment1();  // null when the optimizer has none
+  [[nodiscard]] float* moment2();
+  [[nodiscard]] std::uint16_t* compute();  // null with fp32 compute
+
+ private:
+  [[nodiscard]] at::Tensor view_of(const at::Tensor& flat, std::size_t index) const;
+
+  optim::FlatLayout layout_;
+  std::vector<ParameterViews> views_;
+  std::vector<std::vector<std::int64_t>> sizes_;
+  std::vector<std::vector<std::int64_t>> strides_;
+  at::Tensor master_;
+  at::Tensor compute_;
+  at::Tensor moment1_;
+  at::Tensor moment2_;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,170 @@
+#include "lockstep/store/client.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/store/frame.h"
+
+namespace lockstep::store {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+constexpr milliseconds kAnswerDeadline{30'000};  // of a request that the server can answer at once
+
+/// PyTorch's clients put this before every key; so keys are shared with them.
+std::string wire_key(const std::string& key) { return "/" + key; }
+
+std::string list(const std::vector<std::string>& keys) {
+  constexpr std::size_t kNamed = 8;
+  std::string text;
+  for (std::size_t i = 0; i < keys.size() && i < kNamed; ++i) {
+    text += (i == 0 ? "'" : ", '") + keys[i] + "'";
+  }
+  if (keys.size() > kNamed) text += " and " + std::to_string(keys.size() - kNamed) + " more";
+  return text;
+}
+
+FrameWriter request_with_keys(Query query, const std::vector<std::string>& keys) {
+  FrameWriter request(query);
+  request.u64(keys.size());
+  for (const auto& key : keys) request.text(wire_key(key));
+  return request;
+}
+
+}  // namespace
+
+struct Client::Impl {
+  Fd socket;
+  std::string address;
+
+  /// After a lost or silent connection answers and questions no longer match.
+  [[noreturn]] void lost(const std::string& what) {
+    socket.reset();
+    throw EnvironmentFault({"LS-4102", "store at " + address, what,
+                            "see whether the launcher (or rank 0) that serves the store has ended, "
+                            "and why: its own message is the cause"});
+  }
+
+  void require(IoEnd end) {
+    if (end == IoEnd::closed) lost("the store closed the connection");
+    if (end == IoEnd::timed_out) {
+      lost("the store did not answer within " + std::to_string(kAnswerDeadline.count()) + " ms");
+    }
+  }
+
+  void send(const FrameWriter& request) {
+    if (!socket) lost("the connection to the store was lost before");
+    require(write_all(socket.get(), request.bytes(), Clock::now() + kAnswerDeadline));
+  }
+
+  std::uint64_t read_number(std::size_t width, Deadline deadline) {
+    std::array<std::uint8_t, 8> bytes{};
+    require(read_exact(socket.get(), std::span(bytes).first(width), deadline));
+    return read_little_endian(bytes, width);
+  }
+  std::uint64_t read_number(std::size_t width) { return read_number(width, Clock::now() + kAnswerDeadline); }
+
+  Bytes read_text() {
+    const auto deadline = Clock::now() + kAnswerDeadline;
+    const std::uint64_t length = read_number(8, deadline);
+    if (length > kMaxValueBytes) lost("an answer of " + std::to_string(length) + " bytes");
+    Bytes value(length);
+    require(read_exact(socket.get(), value, deadline));
+    return value;
+  }
+
+  void handshake();
+  void wait(const std::vector<std::string>& keys, milliseconds deadline);
+  /// Takes a wait back. \returns true when it was answered in the same moment.
+  bool cancel_wait();
+};
+
+void Client::Impl::handshake() {
+  const auto nonce = static_cast<std::uint32_t>(::getpid());
+  FrameWriter request(Query::validate);
+  request.u32(kMagic).u8(static_cast<std::uint8_t>(Query::ping)).u32(nonce);
+  send(request);
+  if (read_number(4) != nonce) lost("what answers here is not a c10d store");
+}
+
+void Client::Impl::wait(const std::vector<std::string>& keys, milliseconds deadline) {
+  send(request_with_keys(Query::wait, keys));
+  std::array<std::uint8_t, 1> answer{};
+  const IoEnd end = read_exact(socket.get(), answer, Clock::now() + deadline);
+  if (end == IoEnd::closed) require(end);
+  if (end == IoEnd::timed_out && !cancel_wait()) {
+    throw PeerLost({"LS-4101", "store at " + address,
+                    "waited " + std::to_string(deadline.count()) + " ms for " + list(keys) +
+                        ", which nobody has set",
+                    "find the rank that should have set it: it has ended, hangs, or was never started"});
+  }
+  if (end == IoEnd::done && answer[0] != kStopWaiting) lost("a wait was answered with other bytes");
+}
+
+bool Client::Impl::cancel_wait() {
+  send(FrameWriter(Query::cancel_wait));
+  const auto first = read_number(1);
+  if (first == kWaitCanceled) return false;
+  if (read_number(1) != kWaitCanceled) lost("a cancelled wait was answered with other bytes");
+  return true;
+}
+
+Client::Client(const std::string& host, int port, milliseconds connect_deadline)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->address = address_text(host, port);
+  impl_->socket = connect_to(host, port, Clock::now() + connect_deadline);
+  impl_->handshake();
+}
+
+Client::~Client() = default;
+
+void Client::set(const std::string& key, const Bytes& value) {
+  impl_->send(FrameWriter(Query::set).text(wire_key(key)).text(value));
+}
+
+Bytes Client::compare_set(const std::string& key, const Bytes& expected, const Bytes& desired) {
+  impl_->send(FrameWriter(Query::compare_set).text(wire_key(key)).text(expected).text(desired));
+  return impl_->read_text();
+}
+
+Bytes Client::get(const std::string& key, milliseconds deadline) {
+  impl_->wait({key}, deadline);
+  impl_->send(FrameWriter(Query::get).text(wire_key(key)));
+  return impl_->read_text();
+}
+
+std::int64_t Client::add(const std::string& key, std::int64_t amount) {
+  impl_->send(FrameWriter(Query::add).text(wire_key(key)).u64(static_cast<std::uint64_t>(amount)));
+  return static_cast<std::int64_t>(impl_->read_number(8));
+}
+
+bool Client::check(const std::vector<std::string>& keys) {
+  impl_->send(request_with_keys(Query::check, keys));
+  return impl_->read_number(1) == kReady;
+}
+
+void Client::wait(const std::vector<std::string>& keys, milliseconds deadline) {
+  impl_->wait(keys, deadline);
+}
+
+bool Client::delete_key(const std::string& key) {
+  impl_->send(FrameWriter(Query::delete_key).text(wire_key(key)));
+  return impl_->read_number(8) == 1;
+}
+
+std::int64_t Client::num_keys() {
+  impl_->send(FrameWriter(Query::num_keys));
+  return static_cast<std::int64_t>(impl_->read_number(8));
+}
+
+void Client::append(const std::string& key, const Bytes& value) {
+  impl_->send(FrameWriter(Query::append).text(wire_key(key)).text(value));
+}
+
+}  // namespace lockstep::store

@@ -1,0 +1,66 @@
+#include "lockstep/worker/checkpoint_observer.h"
+
+#include "lockstep/config/parse.h"
+
+namespace lockstep::worker {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path checkpoint_dir(const planner::Job& job) {
+  const std::string& dir = job.config.checkpoint.dir;
+  return dir.empty() ? fs::path(job.run_dir) / "checkpoints" : fs::path(dir);
+}
+
+}  // namespace
+
+CheckpointObserver::CheckpointObserver(const planner::Job& job, comm::Group& world,
+                                       ReportSink* sink)
+    : job_(job), world_(world), sink_(sink), dir_(checkpoint_dir(job)) {}
+
+engine::Answer CheckpointObserver::on_step(const engine::StepReport& report,
+                                           const engine::TrainState& state) {
+  const std::int64_t every = job_.config.checkpoint.every;
+  if (every > 0 && !report.skipped && state.step % every == 0) save(state);
+  return engine::Answer::go_on;
+}
+
+void CheckpointObserver::save(const engine::TrainState& state) {
+  if (saved_step_ == state.step) return;
+  checkpoint::SaveInfo info;
+  info.config_json = config::to_json_text(job_.config);
+  info.config_hash = config::config_hash(job_.config);
+  info.seed = job_.config.run.seed;
+  checkpoint::save(state, dir_, info, world_, job_.config.checkpoint.keep);
+  saved_step_ = state.step;
+  note("checkpoint saved at step " + std::to_string(state.step));
+}
+
+bool CheckpointObserver::resume(engine::TrainState& state) {
+  if (job_.resume == "none") return false;
+  if (job_.resume == "auto") return load_newest(state);
+  const fs::path tagged = dir_ / job_.resume;
+  load_from(fs::is_directory(tagged) ? tagged : fs::path(job_.resume), state);
+  return true;
+}
+
+bool CheckpointObserver::restore(engine::TrainState& state) { return load_newest(state); }
+
+bool CheckpointObserver::load_newest(engine::TrainState& state) {
+  const auto folder = checkpoint::newest_complete(dir_);
+  if (!folder) return false;
+  load_from(*folder, state);
+  return true;
+}
+
+void CheckpointObserver::load_from(const fs::path& folder, engine::TrainState& state) {
+  checkpoint::load(state, folder, world_);
+  saved_step_ = state.step;
+  note("going on from " + folder.string() + " (step " + std::to_string(state.step) + ")");
+}
+
+void CheckpointObserver::note(const std::string& text) {
+  if (sink_ != nullptr) sink_->send(metrics::Note{text});
+}
+
+}  // namespace lockstep::worker

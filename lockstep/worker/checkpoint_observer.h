@@ -1,0 +1,39 @@
+// Saves every so many steps, and answers a restore with the newest checkpoint that verifies.
+#pragma once
+#include <filesystem>
+
+#include "lockstep/checkpoint/checkpoint.h"
+#include "lockstep/comm/group.h"
+#include "lockstep/engine/observer.h"
+#include "lockstep/planner/job.h"
+#include "lockstep/worker/report_observer.h"
+
+namespace lockstep::worker {
+
+class CheckpointObserver : public engine::Observer {
+ public:
+  /// \param sink null on ranks that do not print. All references outlive the observer.
+  CheckpointObserver(const planner::Job& job, comm::Group& world, ReportSink* sink);
+
+  [[nodiscard]] engine::Answer on_step(const engine::StepReport& report,
+                                       const engine::TrainState& state) override;
+  [[nodiscard]] bool restore(engine::TrainState& state) override;
+
+  /// Collective: saves now, unless this step is saved already.
+  void save(const engine::TrainState& state);
+  /// Collective: loads what --resume names. \returns whether there was something to go on from.
+  [[nodiscard]] bool resume(engine::TrainState& state);
+
+ private:
+  void load_from(const std::filesystem::path& folder, engine::TrainState& state);
+  [[nodiscard]] bool load_newest(engine::TrainState& state);
+  void note(const std::string& text);
+
+  const planner::Job& job_;
+  comm::Group& world_;
+  ReportSink* sink_;
+  std::filesystem::path dir_;
+  std::int64_t saved_step_ = -1;
+};
+
+}  // namespace lockstep::worker

@@ -1,0 +1,47 @@
+// lockstep-worker: one rank of a training job.
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/memory/category.h"
+#include "lockstep/worker/handle_errors.h"
+#include "lockstep/worker/rank_args.h"
+#include "lockstep/worker/train.h"
+
+namespace lockstep::worker {
+namespace {
+
+struct Job {
+  std::string_view name;
+  Exit (*run)(const RankArgs& args, const config::RankEnv& env);
+};
+
+constexpr auto kJobs = std::to_array<Job>({{"train", run_train}});
+
+Exit run(const std::vector<std::string>& words) {
+  const RankArgs args = parse_rank_args(words);
+  config::Starter starter = config::read_starter([](const char* name) { return std::getenv(name); },
+                                                 "rank");
+  if (!starter.problems.empty()) throw UsageError(std::move(starter.problems));
+  for (const Job& job : kJobs) {
+    if (job.name == args.job_name) return job.run(args, starter.env);
+  }
+  throw UsageError({{"LS-7201", args.job_name, "lockstep-worker has no such job", "use train"}});
+}
+
+}  // namespace
+}  // namespace lockstep::worker
+
+int main(int argc, char** argv) {
+  lockstep::memory::install();
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const lockstep::Exit exit = lockstep::worker::handle_errors(words, lockstep::worker::run);
+  std::cout.flush();
+  std::cerr.flush();
+  // Gloo's and LibTorch's static teardown takes longer than the work left to do: nothing.
+  ::_exit(static_cast<int>(exit));
+}

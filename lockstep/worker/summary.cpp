@@ -1,0 +1,137 @@
+#include "lockstep/worker/summary.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "lockstep/engine/train_state.h"
+#include "lockstep/memory/category.h"
+#include "lockstep/model/stats/model_stats.h"
+
+namespace lockstep::worker {
+namespace {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+parallel::MemoryPlan memory_plan(const double* bytes) {
+  const auto at = [&](memory::Category category) {
+    return static_cast<std::int64_t>(bytes[static_cast<std::size_t>(category)]);
+  };
+  using memory::Category;
+  return {at(Category::parameters), at(Category::gradients), at(Category::optimizer),
+          at(Category::activations), at(Category::buffers), at(Category::communication),
+          at(Category::runtime)};
+}
+
+/// Row r holds rank r's peak bytes by category; the last column its peak resident bytes.
+at::Tensor gather_memory(comm::Group& world) {
+  const auto columns = static_cast<std::int64_t>(memory::kCategoryCount) + 1;
+  const at::Tensor mine = at::zeros({columns}, at::TensorOptions().dtype(at::kDouble));
+  const memory::Usage usage = memory::usage();
+  std::copy(usage.peak_bytes.begin(), usage.peak_bytes.end(), mine.mutable_data_ptr<double>());
+  mine[columns - 1] = static_cast<double>(memory::peak_resident_bytes());
+  at::Tensor all = at::zeros({world.size(), columns}, mine.options());
+  world.all_gather(all, mine)->wait();
+  return all;
+}
+
+void add_times(engine::PhaseTimes& sum, const engine::PhaseTimes& t, double factor) {
+  sum.step_s += factor * t.step_s;
+  sum.data_s += factor * t.data_s;
+  sum.forward_s += factor * t.forward_s;
+  sum.backward_s += factor * t.backward_s;
+  sum.sync_s += factor * t.sync_s;
+  sum.optimizer_s += factor * t.optimizer_s;
+}
+
+}  // namespace
+
+double matmul_flops_per_s(config::Dtype compute) {
+  const at::NoGradGuard no_grad;
+  constexpr std::int64_t kSize = 768;
+  constexpr double kSeconds = 0.05;
+  const at::ScalarType type = compute == config::Dtype::bf16 ? at::kBFloat16 : at::kFloat;
+  const at::Tensor a = at::ones({kSize, kSize}, at::TensorOptions().dtype(type));
+  at::Tensor b = at::matmul(a, a);
+  const auto begin = std::chrono::steady_clock::now();
+  double seconds = 0;
+  int products = 0;
+  while (seconds < kSeconds) {
+    at::matmul_out(b, a, a);
+    ++products;
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  return 2.0 * kSize * kSize * kSize * products / seconds;
+}
+
+engine::Answer SummaryObserver::on_step(const engine::StepReport& report,
+                                        const engine::TrainState& /*state*/) {
+  ++steps_seen_;
+  train_s_ += report.times.step_s;
+  last_loss_ = report.loss;
+  samples_ += static_cast<double>(report.samples);
+  tokens_ += static_cast<double>(report.tokens);
+  if (steps_seen_ > 1) {
+    step_s_.push_back(report.times.step_s);
+    comm_bytes_.push_back(static_cast<double>(report.comm_bytes));
+  }
+  if (steps_seen_ > 2) {  // per_rank tells of the step before this one; its first is the warm-up
+    for (const engine::PhaseTimes& t : report.per_rank) {
+      add_times(time_sum_, t, 1);
+      time_terms_ += 1;
+    }
+  }
+  return engine::Answer::go_on;
+}
+
+engine::RunSummary SummaryObserver::summarize(const planner::Job& job, const std::string& status,
+                                              const engine::TrainState& state,
+                                              comm::Group& world) {
+  engine::RunSummary summary;
+  summary.status = status;
+  summary.steps = state.step;
+  summary.final_loss = last_loss_;
+  summary.counts_tokens = tokens_ > 0;
+  summary.train_s = train_s_;
+  const double units = summary.counts_tokens ? tokens_ : samples_;
+  if (train_s_ > 0) summary.samples_or_tokens_per_s = units / train_s_;
+  if (time_terms_ > 0) add_times(summary.mean_times, time_sum_, 1 / time_terms_);
+
+  const at::Tensor memory_rows = gather_memory(world);
+  const auto columns = memory_rows.size(1);
+  const double* rows = memory_rows.const_data_ptr<double>();
+  const double* fullest = rows;
+  for (int r = 0; r < world.size(); ++r) {
+    const double* row = rows + r * columns;
+    summary.peak_memory_bytes.push_back(static_cast<std::int64_t>(row[columns - 1]));
+    if (row[columns - 1] > fullest[columns - 1]) fullest = row;
+  }
+  summary.measured = memory_plan(fullest);
+  summary.planned = job.plan.memory;
+  summary.planned_step_s = job.plan.step_s;
+  summary.measured_step_s = median(step_s_);
+  summary.planned_comm_bytes = job.plan.comm_bytes_per_step;
+  summary.measured_comm_bytes = static_cast<std::int64_t>(median(comm_bytes_));
+
+  const model::ModelStats stats = model::model_stats(job.config.model, job.config.data.seq_len);
+  at::Tensor rate = at::full({1}, matmul_flops_per_s(job.config.precision.compute),
+                             at::TensorOptions().dtype(at::kDouble));
+  world.all_reduce(rate, comm::ReduceOp::sum)->wait();
+  if (train_s_ > 0) {
+    const double model_flops = 3 * stats.forward_flops_per_sample() * samples_;
+    summary.mfu = model_flops / train_s_ / rate.item<double>();
+  }
+  summary.parameters_sha256 = engine::parameters_sha256(state);
+  summary.state_sha256 = engine::state_sha256(state);
+  summary.run_dir = job.run_dir;
+  return summary;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,38 @@
+// Adds up a run while it goes, and makes its summary at the end.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/group.h"
+#include "lockstep/engine/observer.h"
+#include "lockstep/engine/values/run_summary.h"
+#include "lockstep/planner/job.h"
+
+namespace lockstep::worker {
+
+class SummaryObserver : public engine::Observer {
+ public:
+  [[nodiscard]] engine::Answer on_step(const engine::StepReport& report,
+                                       const engine::TrainState& state) override;
+
+  /// Collective: gathers memory over ranks and measures the matmul rate for mfu.
+  [[nodiscard]] engine::RunSummary summarize(const planner::Job& job, const std::string& status,
+                                             const engine::TrainState& state, comm::Group& world);
+
+ private:
+  std::vector<double> step_s_;        // without the first step, which warms up
+  std::vector<double> comm_bytes_;
+  engine::PhaseTimes time_sum_;       // over ranks and steps
+  double time_terms_ = 0;
+  double samples_ = 0;
+  double tokens_ = 0;
+  double train_s_ = 0;
+  double last_loss_ = 0;
+  std::int64_t steps_seen_ = 0;
+};
+
+/// Sustained fp32 or bf16 matmul rate of this rank, in FLOP/s: a 768 x 768 product repeated for about
+/// 50 ms. What mfu on CPU is measured against.
+[[nodiscard]] double matmul_flops_per_s(config::Dtype compute);
+
+}  // namespace lockstep::worker

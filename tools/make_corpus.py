@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Writes tests/fuzz/corpus: for each fuzz target, small valid inputs and the ways they are broken.
+
+make_corpus.py          writes the files (others are removed)
+make_corpus.py --check  exits 1 when a committed file differs from what this script would write
+
+A new fuzz target gets a function here; its name is the target's (docs/guides/building.md).
+"""
+
+import argparse
+import gzip
+import pathlib
+import struct
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "tests/fuzz/corpus"
+
+
+def u32(value):
+    return struct.pack("<I", value)
+
+
+def u64(value):
+    return struct.pack("<Q", value)
+
+
+def text(value):
+    """A text of the store protocol: its length, then its bytes."""
+    value = value.encode() if isinstance(value, str) else value
+    return u64(len(value)) + value
+
+
+def cut(name, data):
+    """A file that ends too early, in the middle and one byte before its end."""
+    return {f"{name}-half": data[: len(data) // 2], f"{name}-short": data[:-1]}
+
+
+def store_frame():
+    hello = b"\x00" + u32(0x3C85F7CE) + b"\x0d" + u32(77)
+    requests = {
+        "set": b"\x01" + text("/a") + text("1"),
+        "compare_set": b"\x02" + text("/a") + text("1") + text("2"),
+        "get": b"\x03" + text("/a"),
+        "add": b"\x04" + text("/n") + struct.pack("<q", -3),
+        "check": b"\x05" + u64(2) + text("/a") + text("/b"),
+        "wait": b"\x06" + u64(1) + text("/a"),
+        "num_keys": b"\x07",
+        "delete_key": b"\x08" + text("/a"),
+        "append": b"\x09" + text("/a") + text("more"),
+        "multi_get": b"\x0a" + u64(2) + text("/a") + text("/b"),
+        "multi_set": b"\x0b" + u64(2) + text("/a") + text("1") + text("/b") + text("2"),
+        "cancel_wait": b"\x0c",
+        "queue": b"\x0e" + text("q") + text("v") + b"\x10" + text("q") + b"\x0f" + text("q"),
+        "list_keys": b"\x11",
+    }
+    inputs = {name: hello + request for name, request in requests.items()}
+    inputs["session"] = hello + b"".join(requests.values())
+    inputs["wrong_magic"] = b"\x00" + u32(0x12345678)
+    inputs["no_hello"] = requests["set"]
+    inputs["unknown_kind"] = hello + b"\x12"
+    inputs["huge_key"] = hello + b"\x03" + u64(2**63 - 1) + b"x"
+    inputs["huge_value"] = hello + b"\x01" + text("/a") + u64(2**32)
+    inputs["huge_count"] = hello + b"\x05" + u64(2**64 - 1)
+    inputs["add_to_text"] = hello + requests["set"] + b"\x09" + text("/a") + text("x") + b"\x04" + text("/a") + u64(1)
+    inputs["add_overflow"] = hello + (b"\x04" + text("/n") + struct.pack("<q", 2**63 - 1)) * 2
+    inputs |= cut("session", inputs["session"])
+    return inputs
+
+
+def config_parse():
+    inputs = {path.parent.name: path.read_bytes() for path in sorted(ROOT.glob("examples/*/run.toml"))}
+    inputs |= {
+        "empty": b"",
+        "unknown_key": b"[model]\nfamly = 'mlp'\nwidht = 3\n",
+        "wrong_types": b"[run]\nsteps = 'ten'\nthreads = 1.5\n[optimizer]\nbetas = [1, 2, 3]\nlr = nan\n",
+        "out_of_range": b"[run]\nsteps = -1\n[batch]\nmicro_batch = 9223372036854775807\n[optimizer]\nlr = 1e400\n",
+        "unread_keys": b"[model]\nfamily = 'mlp'\nheads = 3\n[data]\nformat = 'synthetic'\nmean = 1.0\n",
+        "batch": b"[batch]\nglobal_batch = 256\nmicro_batch = 2\naccumulation = 18\n",
+        "not_toml": b"[run\nsteps == 3\n\x00\xff",
+        "duplicate": b"[run]\nsteps = 1\nsteps = 2\n[run]\n",
+        "dotted": b"run.steps = 3\nmodel = {family = 'gpt', width = 64}\n",
+        "nested": b"a = " + b"[" * 300 + b"]" * 300,
+        "set": b"run.steps=10",
+        "set_list": b"optimizer.betas=[0.9, 0.95]",
+        "json": b'{"run":{"steps":10,"seed":1,"name":"x"},"model":{"family":"mlp"}}',
+    }
+    return inputs
+
+
+def idx_array(dims, values):
+    return bytes([0, 0, 8, len(dims)]) + b"".join(struct.pack(">I", d) for d in dims) + values
+
+
+def data_formats_idx():
+    images = idx_array([2, 4, 4], bytes(range(32)))
+    labels = idx_array([3], b"\x00\x01\x09")
+    inputs = {
+        "images": images,
+        "labels": labels,
+        "gzip": gzip.compress(images, 0, mtime=0),
+        "empty_array": idx_array([0, 4, 4], b""),
+        "floats": b"\x00\x00\x0d\x01" + struct.pack(">If", 1, 1.0),
+        "huge_dims": idx_array([2**32 - 1, 2**32 - 1, 2**32 - 1], b"x"),
+        "five_dims": idx_array([1] * 5, b"x"),
+        "trailing": images + b"more",
+        "html": b"<!DOCTYPE html><html>404</html>",
+    }
+    return inputs | cut("images", images) | cut("gzip", gzip.compress(images, 0, mtime=0))
+
+
+def data_formats_cifar():
+    ten = bytes([3]) + bytes(i % 256 for i in range(3072))
+    hundred = bytes([11, 99]) + bytes(3072)
+    inputs = {"cifar10": ten * 2, "cifar100": hundred * 2, "label_too_high": bytes([200]) + bytes(3072), "empty": b""}
+    return inputs | cut("cifar10", ten * 2)
+
+
+TARGETS = {function.__name__: function for function in (store_frame, config_parse, data_formats_idx, data_formats_cifar)}
+
+
+def targets_in_tree():
+    lockstep = ROOT / "lockstep"
+    for path in sorted(lockstep.rglob("*_fuzz.cpp")):
+        yield str(path.relative_to(lockstep)).removesuffix("_fuzz.cpp").replace("/", "_")
+
+
+def wanted_files():
+    names = list(targets_in_tree())
+    missing = [name for name in names if name not in TARGETS]
+    if missing:
+        sys.exit(f"make_corpus: no inputs for {', '.join(missing)}: add a function of that name")
+    return {CORPUS / name / key: data for name in names for key, data in TARGETS[name]().items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when files differ")
+    options = parser.parse_args()
+    wanted = wanted_files()
+    present = {path: path.read_bytes() for path in CORPUS.rglob("*") if path.is_file()}
+    if options.check:
+        differ = sorted(str(p.relative_to(ROOT)) for p in wanted.keys() | present.keys() if wanted.get(p) != present.get(p))
+        sys.exit(f"make_corpus: differs: {' '.join(differ)}" if differ else 0)
+    for path in present.keys() - wanted.keys():
+        path.unlink()
+    for path, data in wanted.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    print(f"make_corpus: {len(wanted)} files for {len(set(path.parent for path in wanted))} targets")
+
+
+if __name__ == "__main__":
+    main()

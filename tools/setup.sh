@@ -1,0 +1,153 @@
+#!/bin/bash
+# Installs what building lockstep needs: Debian packages, and LibTorch in a private folder.
+#
+#   tools/setup.sh             what `make build`, `make demo` and `make test` need
+#   tools/setup.sh --oracles   also a Python with torch, safetensors and numpy (test-oracles, bench-peers)
+#   tools/setup.sh --fuzz      also clang with libFuzzer (fuzz)
+#
+# LOCKSTEP_DEPS (default ~/.cache/lockstep) is where LibTorch and that Python go; clones share it.
+# Does nothing, in a fraction of a second, when all is there. Exit 3: the machine is at fault.
+set -euo pipefail
+
+readonly TORCH_VERSION=2.11.0
+readonly CUDA_WHEELS=('nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*')
+readonly ORACLE_WHEELS=("torch==${TORCH_VERSION}" safetensors numpy)
+readonly DEPS="${LOCKSTEP_DEPS:-${HOME:?set HOME or LOCKSTEP_DEPS}/.cache/lockstep}"
+readonly LIBTORCH="${DEPS}/libtorch-${TORCH_VERSION}"
+readonly ORACLE_VENV="${DEPS}/oracle-venv"
+
+PACKAGES=(ninja-build libgtest-dev libgmock-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
+  libgloo-dev libxxhash-dev libssl-dev zlib1g-dev dataset-fashion-mnist bible-kjv)
+WANT_ORACLES=0
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() {
+  printf 'setup: error: %s\n  fix: %s\n' "$1" "$2" >&2
+  exit 3
+}
+
+parse_arguments() {
+  local argument
+  for argument in "$@"; do
+    case "${argument}" in
+      --oracles) WANT_ORACLES=1 ;;
+      --fuzz) PACKAGES+=(clang libclang-rt-14-dev) ;;
+      -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+      *) printf 'setup: unknown argument %s (see --help)\n' "${argument}" >&2; exit 2 ;;
+    esac
+  done
+}
+
+missing_packages() {
+  local installed package
+  installed=" $(dpkg-query -W -f '${Package}:${db:Status-Status} ' "${PACKAGES[@]}" 2>/dev/null || true)"
+  for package in "${PACKAGES[@]}"; do
+    [[ "${installed}" == *" ${package}:installed "* ]] || printf '%s\n' "${package}"
+  done
+}
+
+apt() {
+  DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# A fresh image has no package lists; an old one has lists that point at removed versions.
+install_packages() {
+  command -v dpkg-query >/dev/null ||
+    fail 'this is not a Debian system' "install these by hand: ${PACKAGES[*]}"
+  local missing
+  mapfile -t missing < <(missing_packages)
+  [[ ${#missing[@]} -eq 0 ]] && return
+  [[ ${EUID} -eq 0 ]] ||
+    fail "missing packages: ${missing[*]}" "sudo apt-get install --no-install-recommends ${missing[*]}"
+  say "installing ${missing[*]}"
+  if apt-cache show "${missing[@]}" >/dev/null 2>&1 &&
+    apt install -y --no-install-recommends "${missing[@]}" >/dev/null; then
+    return
+  fi
+  say 'refreshing the package lists'
+  apt update || fail 'apt-get update failed' 'check the network and /etc/apt/sources.list'
+  apt install -y --no-install-recommends "${missing[@]}" >/dev/null ||
+    fail "apt-get could not install ${missing[*]}" 'see its messages above'
+}
+
+# Debian's pip refuses to work outside a virtual environment, so every install goes through one.
+make_venv() {
+  python3 -m venv "$1" >/dev/null ||
+    fail 'python3 -m venv failed' 'apt-get install python3-venv python3-pip'
+}
+
+pip_install() {
+  local pip=$1 attempt
+  shift
+  for attempt in 1 2 3; do
+    "${pip}" install --quiet --disable-pip-version-check --no-input --no-compile \
+      --no-cache-dir "$@" && return
+    say "pip failed (attempt ${attempt} of 3)"
+    sleep $((attempt * 3))
+  done
+  fail "pip could not install: $*" 'check the network (files.pythonhosted.org), the disk, then run again'
+}
+
+need_disk() {
+  local need_mib=$1 free_mib
+  free_mib=$(df -Pm "${DEPS}" | awk 'NR == 2 {print $4}')
+  [[ ${free_mib} -ge ${need_mib} ]] ||
+    fail "${DEPS} has ${free_mib} MiB free, ${need_mib} MiB are needed" 'free space or set LOCKSTEP_DEPS'
+}
+
+# Put together in a scratch folder and renamed: an interrupted download is never taken for complete.
+install_libtorch() {
+  [[ -e "${LIBTORCH}/torch/lib/libtorch_cpu.so" ]] && return
+  need_disk 3500
+  say "fetching LibTorch ${TORCH_VERSION} into ${LIBTORCH} (about 550 MB)"
+  local scratch="${DEPS}/scratch.$$"
+  rm -rf "${DEPS}"/scratch.* # of a set-up that was killed; the lock is ours
+  trap 'rm -rf "${DEPS}/scratch.$$"' EXIT
+  mkdir -p "${scratch}/tmp"
+  make_venv "${scratch}/venv"
+  TMPDIR="${scratch}/tmp" pip_install "${scratch}/venv/bin/pip" --no-deps \
+    --target "${scratch}/libtorch" "torch==${TORCH_VERSION}" "${CUDA_WHEELS[@]}"
+  rm -rf "${LIBTORCH}"
+  mv "${scratch}/libtorch" "${LIBTORCH}"
+  rm -rf "${scratch}"
+}
+
+# A virtual environment holds its own path, so it is made in place; the stamp says that it is complete.
+install_oracles() {
+  local stamp="${ORACLE_VENV}/lockstep-complete" import='import torch, safetensors, numpy'
+  [[ -e "${stamp}" ]] && return
+  if [[ -x "${ORACLE_VENV}/bin/python" ]] &&
+    "${ORACLE_VENV}/bin/python" -c "${import}; assert torch.__version__.startswith('${TORCH_VERSION}')" \
+      2>/dev/null; then
+    touch "${stamp}"
+    return
+  fi
+  need_disk 9000
+  say "making a Python with torch ${TORCH_VERSION} in ${ORACLE_VENV} (2.7 GB of wheels)"
+  rm -rf "${ORACLE_VENV}"
+  make_venv "${ORACLE_VENV}"
+  mkdir -p "${ORACLE_VENV}/tmp"
+  TMPDIR="${ORACLE_VENV}/tmp" pip_install "${ORACLE_VENV}/bin/pip" "${ORACLE_WHEELS[@]}"
+  rm -rf "${ORACLE_VENV}/tmp"
+  touch "${stamp}"
+}
+
+main() {
+  parse_arguments "$@"
+  install_packages
+  local tool
+  for tool in g++ cmake python3; do
+    command -v "${tool}" >/dev/null || fail "${tool} is missing" "apt-get install ${tool}"
+  done
+  if [[ -e "${LIBTORCH}/torch/lib/libtorch_cpu.so" &&
+    (${WANT_ORACLES} -eq 0 || -e "${ORACLE_VENV}/lockstep-complete") ]]; then
+    return
+  fi
+  mkdir -p "${DEPS}"
+  exec 9>"${DEPS}/lock" # clones share the folder: one at a time
+  flock -w 1800 9 || fail "another setup has held ${DEPS}/lock for 30 minutes" 'end it, then run again'
+  install_libtorch
+  if [[ ${WANT_ORACLES} -eq 1 ]]; then install_oracles; fi
+}
+
+main "$@"
