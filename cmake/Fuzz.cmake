@@ -2,7 +2,9 @@
 # checkpoint_format_ours. With libFuzzer (preset fuzz, clang) it runs as long as one likes; in every
 # test build the same file is linked with tests/fuzz/replay_main.cpp, which runs the committed corpus
 # and a fixed number of mutations of it, so the ordinary compiler is enough for a daily check.
-set(LOCKSTEP_REPLAY_RUNS 100000 CACHE STRING "Mutated inputs a fuzz target gets in an ordinary test run")
+set(LOCKSTEP_REPLAY_RUNS 500000 CACHE STRING "Most mutated inputs a fuzz target gets in a test run")
+# Targets that would need more than about 5 s for those get fewer.
+set(replay_runs_config_parse 10000)
 
 function(lockstep_fuzz_targets out)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/lockstep
@@ -44,8 +46,8 @@ foreach(row IN LISTS fuzz_rows)
   if(LOCKSTEP_TESTS)
     lockstep_fuzz_program(${name}_replay ${row} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
     set(runs ${LOCKSTEP_REPLAY_RUNS})
-    if(LOCKSTEP_REPLAY_RUNS_${name})
-      set(runs ${LOCKSTEP_REPLAY_RUNS_${name}})
+    if(DEFINED replay_runs_${name} AND replay_runs_${name} LESS runs)
+      set(runs ${replay_runs_${name}})
     endif()
     add_test(NAME Fuzz.${name} COMMAND ${name}_replay ${runs} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
     set_tests_properties(Fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)

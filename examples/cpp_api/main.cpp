@@ -1,12 +1,11 @@
 // A module of one's own, trained data-parallel: start it once per rank, as README.md shows.
 #include <ATen/ATen.h>
-#include <lockstep/comm/group.h>
-#include <lockstep/config/starter.h>
+#include <lockstep/comm/world.h>
 #include <lockstep/parallel/data_parallel.h>
 #include <torch/nn/modules/linear.h>
 
 #include <cstdio>
-#include <cstdlib>
+#include <cmath>
 #include <utility>
 
 namespace ls = lockstep;
@@ -25,21 +24,14 @@ std::pair<at::Tensor, at::Tensor> two_moons(std::int64_t B) {
 }
 
 int main() {
-  const ls::config::RankEnv env = ls::config::read_starter(std::getenv, "rank").env;
-  ls::comm::GroupOptions where;
-  where.rank = env.rank;
-  where.size = env.world_size;
-  where.store_host = env.store_host;
-  where.store_port = env.store_port;
-  where.host_store = env.rank == 0 && !env.store_hosted;
-  const auto group = ls::comm::make_gloo_group(where);
+  const auto group = ls::comm::join_world();  // torchrun, lockstep, srun or mpirun; alone: one rank
 
   Net net;
   ls::parallel::DataParallelOptions options;
   options.optimizer.momentum = 0.9;
-  ls::parallel::DataParallel replica(net, *group, options);  // every rank starts from rank 0's weights
+  ls::parallel::DataParallel replica(net, *group, options);  // all start from rank 0's weights
 
-  at::manual_seed(100 + env.rank);  // each rank draws points of its own
+  at::manual_seed(100 + group->rank());  // each rank draws points of its own
   double mean_loss = 0;
   for (int step = 0; step < 300; ++step) {
     const auto [points, moons] = two_moons(64);
@@ -47,6 +39,6 @@ int main() {
       return ls::parallel::cross_entropy_sum(net.forward(points), moons);
     });
   }
-  std::printf("rank %d of %d: loss %.17g\n", env.rank, env.world_size, mean_loss);
+  std::printf("rank %d of %d: loss %.17g\n", group->rank(), group->size(), mean_loss);
   return mean_loss < 0.1 ? 0 : 1;
 }

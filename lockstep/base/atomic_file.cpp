@@ -56,7 +56,8 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::commit() {
   if (::fsync(fd_) != 0) fail("flush", temporary_);
   if (::close(std::exchange(fd_, -1)) != 0) fail("close", temporary_);
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to " + target_.string(), temporary_);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+    fail("rename to " + target_.string(), temporary_);
   temporary_.clear();
   flush_folder(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
 }

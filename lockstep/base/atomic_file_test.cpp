@@ -23,12 +23,16 @@ class AtomicFileTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  static void write(AtomicFile& file, std::string_view text) { file.write(std::as_bytes(std::span(text))); }
+  static void write(AtomicFile& file, std::string_view text) {
+    file.write(std::as_bytes(std::span(text)));
+  }
   static std::string read(const fs::path& path) {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {})); }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
+  }
 
   fs::path folder_;
 };

@@ -62,7 +62,8 @@ std::string process_text(int pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/cmdline");
   std::string command{std::istreambuf_iterator<char>(in), {}};
   while (!command.empty() && command.back() == '\0') command.pop_back();
-  std::replace_if(command.begin(), command.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  std::replace_if(
+      command.begin(), command.end(), [](unsigned char c) { return c < ' '; }, ' ');
   if (command.size() > kCommandBytes) command = command.substr(0, kCommandBytes) + "...";
   std::string text = "pid " + std::to_string(pid);
   if (!command.empty()) text += " (" + command + ")";

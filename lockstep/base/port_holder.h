@@ -4,7 +4,8 @@
 
 namespace lockstep {
 
-/// "pid 4711 (python3 train.py)" of the process whose socket is bound to `port`, a listening one first;
+/// "pid 4711 (python3 train.py)" of the process whose socket is bound to `port`, a listening one
+/// first;
 /// "" when /proc does not tell (another user's process, another network namespace).
 [[nodiscard]] std::string port_holder(int port);
 

@@ -100,9 +100,21 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-3004", "program cannot be started",
      "The program a rank should run does not exist, may not be executed, or the system is out "
      "of processes or memory."},
+    {"LS-3005", "log file cannot be made",
+     "The folder for the ranks' logs cannot be made or written. Choose another one, or leave it out: "
+     "the ranks' output is then shown."},
+    {"LS-3006", "a rank failed",
+     "A rank was killed or ended with a failure and said nothing about it in lockstep's form. The "
+     "message tells which one was first and its last lines; the logs folder of the run holds the "
+     "rest."},
     {"LS-3051", "run directory not writable",
      "A file of the run directory could not be made or written. Check that the folder exists, "
      "belongs to you and that the disk has room (df), or choose another with --run-dir."},
+    {"LS-3090", "out of memory",
+     "The system refused memory for a tensor. Use a smaller batch or model, more ranks, or a strategy "
+     "that shards; `lockstep plan` says what a run needs, `doctor` what the machine has."},
+    {"LS-3091", "resident memory not readable",
+     "Memory is measured from /proc/self/status, which is missing or has another form here."},
     {"LS-4001", "ranks that never joined",
      "Every rank registers in the store before the group connects. The named ranks did not within "
      "the deadline: they failed to start (see their logs), or use another address or world size."},
@@ -123,6 +135,30 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-4102", "the store was lost",
      "The connection to the job's store broke or gave no answer: the launcher or rank 0 that "
      "serves it has ended. Its own message names the cause."},
+    {"LS-5001", "no room for a checkpoint",
+     "The disk has less free space than the checkpoint needs, or a quota is reached. The last good "
+     "checkpoint is untouched and training can go on. Free some space, or set checkpoint.dir to "
+     "another disk; checkpoint.keep says how many are kept."},
+    {"LS-5002", "checkpoint not writable or readable",
+     "The system refused to read or write in the checkpoint folder: permissions, a read-only or "
+     "failing disk, or a name that is not a folder. The last good checkpoint is untouched."},
+    {"LS-5003", "not a checkpoint",
+     "The folder named is not a checkpoint of lockstep: it has no manifest.json, or one that "
+     "something else wrote. A checkpoint is a folder step-N below RUN_DIR/checkpoints; without a "
+     "manifest its saving never ended."},
+    {"LS-5004", "checkpoint damaged",
+     "A file of the checkpoint is truncated, or its description contradicts itself or its "
+     "manifest. Nothing was taken from it on trust. Resume from an older one."},
+    {"LS-5005", "checksum does not match",
+     "Bytes of the checkpoint changed after they were written: a failing disk or memory, or a "
+     "program that wrote into the file. The tensor and its place are named. Resume from an older "
+     "checkpoint."},
+    {"LS-5006", "checkpoint of another model",
+     "The tensors of the checkpoint are not those of this run: other names, shapes or types. Resume "
+     "with the [model], [optimizer] and [precision] it was saved with; they stand under \"config\" in "
+     "its manifest.json."},
+    {"LS-5007", "checkpoint of a newer format",
+     "A newer version of lockstep wrote the checkpoint. Use that version, or a newer one."},
     {"LS-6001", "model size out of range",
      "A number in [model] is too small for any model of that family to be built."},
     {"LS-6002", "no residual network of that depth",
@@ -153,6 +189,9 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-7052", "not a summary.json",
      "The summary of a run could not be read: a field is missing, of the wrong type or out of "
      "range. The file is damaged or was not written by lockstep."},
+    {"LS-7053", "run of a benchmark failed",
+     "One of the runs that a benchmark started did not end well; the message carries what its "
+     "ranks said. Run the same configuration with `lockstep train` to see it alone."},
     {"LS-7101", "loss or gradient not finite",
      "A step gave NaN or infinity on some rank; all ranks see the same sum, so all stop, with the "
      "parameters of the step before. Lower the rate, clip gradients, or let [recovery] on_nan skip "

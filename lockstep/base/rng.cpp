@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-// Lemire, "Fast random integer generation in an interval", 2019: the high half of a 128-bit product;
-// low halves under 2^64 mod bound would favour some values and are drawn again.
+// Lemire, "Fast random integer generation in an interval", 2019: the high half of a 128-bit
+// product; low halves under 2^64 mod bound would favour some values and are drawn again.
 std::uint64_t Rng::below(std::uint64_t bound) noexcept {
   __extension__ using Wide = unsigned __int128;
   Wide product = static_cast<Wide>(next_u64()) * bound;

@@ -4,8 +4,9 @@
 
 namespace lockstep {
 
-/// One step of SplitMix64: the additive constant, then the finaliser "mix13" (Stafford), a bijection
-/// of 64 bits. From Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+/// One step of SplitMix64: the additive constant, then the finaliser "mix13" (Stafford), a
+/// bijection of 64 bits. From Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+/// OOPSLA 2014.
 [[nodiscard]] constexpr std::uint64_t splitmix64(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;

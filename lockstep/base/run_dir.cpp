@@ -20,7 +20,7 @@ std::string utc_stamp() {
 }
 
 [[noreturn]] void fail(const fs::path& path, const std::error_code& error) {
-  throw EnvironmentFault({"LS-3041", path.string(),
+  throw EnvironmentFault({"LS-3051", path.string(),
                           "the run directory cannot be made: " + error.message(),
                           "choose a writable place with --run-dir"});
 }

@@ -39,7 +39,8 @@ struct SocketAddress {
 std::string errno_text(int code) { return std::generic_category().message(code); }
 
 [[noreturn]] void bad_address(const std::string& address, const std::string& why) {
-  throw EnvironmentFault({"LS-3002", address, why, "check the name and port; for a host name, that "
+  throw EnvironmentFault({"LS-3002", address, why,
+                          "check the name and port; for a host name, that "
                           "this host can resolve it (getent hosts NAME)"});
 }
 
@@ -58,8 +59,8 @@ SocketAddress unix_address(const std::string& host) {
   const bool abstract = path.front() == '@';
   if (abstract) un.sun_path[0] = '\0';
   // An abstract name is every byte up to the given length; a path ends with its zero byte.
-  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() +
-                                          (abstract ? 0 : 1));
+  address.length =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (abstract ? 0 : 1));
   return address;
 }
 
@@ -72,8 +73,8 @@ std::vector<SocketAddress> resolve(const std::string& host, int port) {
   addrinfo* list = nullptr;
   const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (status != 0) {
-    bad_address(address_text(host, port), "the host name cannot be resolved: " +
-                                              std::string(::gai_strerror(status)));
+    bad_address(address_text(host, port),
+                "the host name cannot be resolved: " + std::string(::gai_strerror(status)));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
   std::vector<SocketAddress> addresses;
@@ -139,7 +140,7 @@ Listener listen_unix(const std::string& host) {
   int status = ::bind(listener.fd.get(), address.get(), address.length);
   if (status != 0 && errno == EADDRINUSE) {
     const auto pid = unix_listener_pid(address);
-    struct stat info{};
+    struct stat info {};
     if (pid.has_value()) in_use(host, process_text(*pid));
     if (abstract || ::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) in_use(host, "");
     ::unlink(path.c_str());
@@ -185,8 +186,8 @@ void enable_fast_and_watched(int socket) {
   };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);   // seconds of silence before the first probe
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);   // seconds between probes
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);  // seconds of silence before the first probe
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);  // seconds between probes
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 

@@ -1,4 +1,5 @@
-// Stream sockets with deadlines: TCP addresses and "unix:<path>" ("unix:@name" is an abstract name).
+// Stream sockets with deadlines: TCP addresses and "unix:<path>" ("unix:@name" is an abstract
+// name).
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -17,9 +18,9 @@ enum class IoEnd : std::uint8_t { done, timed_out, closed };
 /// "10.0.0.1:29500", "[::1]:29500" or "unix:/run/x"; what messages name.
 [[nodiscard]] std::string address_text(const std::string& host, int port);
 
-/// Connects, and tries again while nobody listens yet, until the deadline. The socket does not block.
-/// Name resolution has the resolver's own time limit.
-/// \throws EnvironmentFault naming the address, the last reason and what to do.
+/// Connects, and tries again while nobody listens yet, until the deadline. The socket does not
+/// block. Name resolution has the resolver's own time limit. \throws EnvironmentFault naming the
+/// address, the last reason and what to do.
 [[nodiscard]] Fd connect_to(const std::string& host, int port, Deadline deadline);
 
 struct Listener {
@@ -32,8 +33,8 @@ struct Listener {
 /// \throws EnvironmentFault: address in use (names who holds it), or not one of this host.
 [[nodiscard]] Listener listen_on(const std::string& host, int port);
 
-/// For a connected TCP socket: small frames leave at once, and a peer whose host has gone is noticed
-/// within half a minute even when nothing is sent.
+/// For a connected TCP socket: small frames leave at once, and a peer whose host has gone is
+/// noticed within half a minute even when nothing is sent.
 void enable_fast_and_watched(int socket);
 
 /// Transfers all bytes over a socket that does not block. A peer that has gone is `closed`.

@@ -57,13 +57,13 @@ struct Context {
 /// A command. `name` may be two words ("bench scaling"); rows with the same first word are a group.
 struct Command {
   std::string_view name;
-  std::string_view summary;            // one line, lower case, no full stop
-  std::string_view description;        // a paragraph for --help and docs/cli.md
-  std::span<const Example> examples;
-  Positional positional;
-  std::span<const Flag> flags;         // without the common ones
+  std::string_view summary = {};       // one line, lower case, no full stop
+  std::string_view description = {};   // a paragraph for --help and docs/cli.md
+  std::span<const Example> examples = {};
+  Positional positional = {};
+  std::span<const Flag> flags = {};    // without the common ones
   /// Throws lockstep::Error for what goes wrong; one handler prints it and gives the exit code.
-  Exit (*run)(const Args& args, const Context& context);
+  Exit (*run)(const Args& args, const Context& context) = nullptr;
 };
 
 /// --help, --json, --quiet, --no-color.

@@ -4,7 +4,9 @@
 
 namespace lockstep::cli {
 
+[[nodiscard]] Command train_command();
 [[nodiscard]] Command plan_command();
+[[nodiscard]] Command bench_scaling_command();
 [[nodiscard]] Command help_command();
 
 }  // namespace lockstep::cli

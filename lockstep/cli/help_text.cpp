@@ -1,8 +1,7 @@
 // Everything that is printed from the command table: the front page, --help, docs/cli.md.
-#include <algorithm>
-
 #include "lockstep/cli/parser.h"
 #include "lockstep/cli/program.h"
+#include "lockstep/cli/wrap.h"
 #include "lockstep/config/convert.h"
 
 namespace lockstep::cli {
@@ -11,25 +10,6 @@ namespace {
 constexpr std::size_t kHelpColumn = 30;
 constexpr std::size_t kWidth = 100;
 
-/// Breaks `text` at blanks so that no line passes kWidth; further lines start at `indent`.
-std::string wrapped(std::string_view text, std::size_t column, std::size_t indent) {
-  std::string lines;
-  while (!text.empty()) {
-    const std::size_t blank = std::min(text.find(' '), text.size());
-    if (column + blank > kWidth && column > indent) {
-      lines += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (!lines.empty() && lines.back() != '\n') {
-      lines += ' ';
-      ++column;
-    }
-    lines += std::string(text.substr(0, blank));
-    column += blank;
-    text.remove_prefix(std::min(blank + 1, text.size()));
-  }
-  return lines;
-}
-
 std::string two_columns(std::string left, std::string_view right) {
   left = "  " + left;
   if (left.size() + 2 > kHelpColumn) {
@@ -37,7 +17,7 @@ std::string two_columns(std::string left, std::string_view right) {
   } else {
     left.resize(kHelpColumn, ' ');
   }
-  return left + wrapped(right, kHelpColumn, kHelpColumn) + "\n";
+  return left + wrapped(right, kHelpColumn, kHelpColumn, kWidth) + "\n";
 }
 
 std::string written(const Flag& flag) {
@@ -51,7 +31,8 @@ std::string written(const Flag& flag) {
 /// What the parser will refuse stands in the help too.
 std::string flag_help(const Flag& flag) {
   std::string text(flag.help);
-  if (!flag.words.empty() && flag.value != flag.words) text += " (" + std::string(flag.words) + ")";
+  const bool says_words = flag.value == flag.words || flag.type != ValueType::text;
+  if (!flag.words.empty() && !says_words) text += " (" + std::string(flag.words) + ")";
   if (flag.minimum > -kAnyNumber) {
     text += "; at least " + config::number_text(flag.minimum);
   }
@@ -79,8 +60,15 @@ std::string examples_text(const Command& command, std::string_view indent) {
   return text;
 }
 
+/// A bar would end the cell of a table.
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) safe += c == '|' ? "\\|" : std::string(1, c);
+  return safe;
+}
+
 std::string flag_row(const Flag& flag) {
-  return "| `" + written(flag) + "` | " + flag_help(flag) + " |\n";
+  return "| `" + escaped(written(flag)) + "` | " + escaped(flag_help(flag)) + " |\n";
 }
 
 std::string command_markdown(const Command& command) {
@@ -127,7 +115,7 @@ std::string front_page() {
 }
 
 std::string command_help(const Command& command) {
-  std::string text = examples_text(command, "  ") + "\n" + wrapped(command.description, 0, 0) +
+  std::string text = examples_text(command, "  ") + "\n" + wrapped(command.description, 0, 0, kWidth) +
                      "\n\nUsage: " + usage(command) + "\n\n";
   const Positional& row = command.positional;
   if (!row.name.empty()) text += two_columns(std::string(row.name), row.help);

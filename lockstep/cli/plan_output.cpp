@@ -5,6 +5,7 @@
 #include "lockstep/base/json_fields.h"
 #include "lockstep/base/units.h"
 #include "lockstep/cli/plan_report.h"
+#include "lockstep/cli/wrap.h"
 #include "lockstep/engine/values/memory_rows.h"
 #include "lockstep/metrics/bars.h"
 
@@ -93,8 +94,8 @@ class Table {
   Table(std::size_t width, const metrics::TextStyle& style) : width_(width), style_(style) {}
 
   void row(std::string_view label, const std::string& value) {
-    text_ += "  " + style_.paint(Tone::faint, metrics::pad_right(std::string(label), kLabelColumns)) +
-             value + "\n";
+    text_ += "  " + label_text(label) +
+             wrapped(value, 2 + kLabelColumns, 2 + kLabelColumns, width_) + "\n";
   }
 
   void amount(std::string_view label, std::int64_t bytes, std::int64_t whole) {
@@ -102,7 +103,7 @@ class Table {
     const std::size_t used = 2 + kLabelColumns + kAmountColumns + 2;
     const std::size_t bar = width_ > used + 10 ? std::min<std::size_t>(width_ - used, 40) : 10;
     const double share = static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(whole, 1));
-    row(label, value + "  " + metrics::progress_bar(share, bar, style_));
+    text_ += "  " + label_text(label) + value + "  " + metrics::progress_bar(share, bar, style_) + "\n";
   }
 
   void title(const std::string& text) { text_ += style_.paint(Tone::strong, text) + "\n"; }
@@ -110,15 +111,22 @@ class Table {
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
+  [[nodiscard]] std::string label_text(std::string_view label) const {
+    return style_.paint(Tone::faint, metrics::pad_right(std::string(label), kLabelColumns));
+  }
+
   std::size_t width_;
   const metrics::TextStyle& style_;
   std::string text_;
 };
 
+std::string counted(std::int64_t count, const std::string& noun) {
+  return format_count(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string batch_text(const config::BatchShape& batch) {
-  std::string text = format_count(batch.global_batch) + " samples a step = " +
-                     std::to_string(batch.data_ranks) + " ranks x " +
-                     format_count(batch.micro_batch);
+  std::string text = counted(batch.global_batch, "sample") + " a step = " +
+                     counted(batch.data_ranks, "rank") + " x " + format_count(batch.micro_batch);
   if (batch.accumulation > 1) text += " x " + format_count(batch.accumulation) + " accumulated";
   return text;
 }
@@ -153,7 +161,7 @@ void add_step(const PlanReport& report, Table& table) {
 void add_advice(const PlanReport& report, Table& table) {
   table.blank();
   for (const PricedPlan& other : report.alternatives) {
-    table.row("or " + std::to_string(other.ranks()) + (other.ranks() == 1 ? " rank" : " ranks"),
+    table.row("or " + counted(other.ranks(), "rank"),
               format_short(other.samples_per_s) + " samples/s, " +
                   format_bytes(other.plan.memory.total()) + " a rank" +
                   (other.fits() ? "" : ", does not fit"));
@@ -198,8 +206,7 @@ std::string plan_for_people(const PlanReport& report, std::size_t width,
     strategies += (strategies.empty() ? "" : " + ") + name;
   }
   table.row("layout", (strategies.empty() ? "one device" : strategies) + " on " +
-                          std::to_string(chosen.ranks()) +
-                          (chosen.ranks() == 1 ? " rank" : " ranks"));
+                          counted(chosen.ranks(), "rank"));
   table.row("batch", batch_text(chosen.plan.batch));
   table.blank();
   add_memory(report, table);

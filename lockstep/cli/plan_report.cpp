@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/base/units.h"
+#include "lockstep/parallel/cost/rates.h"
 #include "lockstep/planner/planner.h"
 
 namespace lockstep::cli {
@@ -44,9 +45,11 @@ std::optional<PricedPlan> price_at(const PlanReport& report, const Host& host, i
   }
 }
 
-std::string ranks_text(int ranks) {
-  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+std::string counted(int count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
+
+std::string ranks_text(int ranks) { return counted(ranks, "rank"); }
 
 void add_alternatives(PlanReport& report, const Host& host, bool states_only) {
   const int most = std::max(1, host.cores / std::max(1, report.config.run.threads));
@@ -102,8 +105,8 @@ void advise(PlanReport& report, const Host& host) {
   if (chosen.ranks() * threads > host.cores) {
     report.advice.push_back(
         {"use at most " + ranks_text(std::max(1, host.cores / threads)),
-         ranks_text(chosen.ranks()) + " of " + std::to_string(threads) + " threads share " +
-             std::to_string(host.cores) + " cores",
+         ranks_text(chosen.ranks()) + " of " + counted(threads, "thread") + " share " +
+             counted(host.cores, "core"),
          "layout"});
   }
   if (plan.exposed_comm_s > kMuchExposed * plan.step_s && plan.step_s > 0) {
@@ -123,13 +126,12 @@ void advise(PlanReport& report, const Host& host) {
 
 void state_assumptions(PlanReport& report, const Host& host, bool states_only) {
   report.assumptions = {
-      "all ranks run on this host: " + std::to_string(host.cores) + " cores" +
+      "all ranks run on this host: " + counted(host.cores, "core") +
           (host.cpu_model.empty() ? "" : " of " + host.cpu_model) + ", " +
           format_bytes(host.memory_bytes) + " of memory, shared evenly by the ranks",
-      "a rank computes with " + std::to_string(report.config.run.threads) +
-          " threads and nothing else uses the cores",
-      "step times come from FLOPs and bytes, not from a measurement; the error band says how far "
-      "they may be off",
+      "a rank computes with " + counted(report.config.run.threads, "thread") +
+          " and nothing else uses the cores",
+      "step times come from FLOPs, bytes and the rates of a typical core, not from a measurement",
   };
   if (states_only) {
     report.assumptions.emplace_back("memory counts parameters, gradients and optimizer state only");
@@ -144,6 +146,8 @@ PlanReport make_plan_report(const config::RunConfig& config, const Host& host, i
   report.config = config;
   report.chosen = price(config, host, ranks, states_only);
   report.model = model::model_stats(config.model, config.data.seq_len);
+  report.peak_flops_per_s =
+      parallel::rank_rates({config, report.model, host, ranks}).matmul_flops_per_s;
   add_alternatives(report, host, states_only);
   judge_distribution(report, host, states_only);
   advise(report, host);

@@ -9,7 +9,9 @@ namespace lockstep::cli {
 
 std::span<const Command> commands() {
   static const std::array kCommands{
+      train_command(),
       plan_command(),
+      bench_scaling_command(),
       help_command(),
   };
   return kCommands;

@@ -175,9 +175,10 @@ std::unique_ptr<Work> GlooGroup::track(std::int64_t seq, Issue issue) {
 
 std::unique_ptr<Work> GlooGroup::all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
   check_all_reduce(tensor, op, order, size());
+  if (tensor.numel() == 0) return finished_work();
   const auto seq = enter(order == Order::tree ? "tree all_reduce" : "all_reduce", tensor);
   auto flat = tensor.detach().view(-1);
-  if (order == Order::tree && mesh_->tree != nullptr && flat.numel() > 0) {
+  if (order == Order::tree && mesh_->tree != nullptr) {
     return track(seq, [&] { return mesh_->tree->start(flat); });
   }
   return track(seq, [&] {  // with two ranks a + b is the whole tree
@@ -190,6 +191,7 @@ std::unique_ptr<Work> GlooGroup::all_reduce(at::Tensor tensor, ReduceOp op, Orde
 
 std::unique_ptr<Work> GlooGroup::broadcast(at::Tensor tensor, int root) {
   check_broadcast(tensor, root, size());
+  if (tensor.numel() == 0) return finished_work();
   const auto seq = enter("broadcast", tensor);
   return track(seq, [&] {
     std::vector<at::Tensor> tensors{tensor.detach()};
@@ -201,8 +203,9 @@ std::unique_ptr<Work> GlooGroup::broadcast(at::Tensor tensor, int root) {
 
 std::unique_ptr<Work> GlooGroup::all_gather(at::Tensor output, at::Tensor input) {
   check_all_gather(output, input, size());
+  if (input.numel() == 0) return finished_work();
   const auto seq = enter("all_gather", input);
-  auto flat_output = output.detach().view({size(), input.numel()});
+  auto flat_output = output.detach().view(-1);
   auto flat_input = input.detach().view(-1);
   return track(seq, [&] { return mesh_->backend->_allgather_base(flat_output, flat_input); });
 }

@@ -4,13 +4,16 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 #include "lockstep/comm/join.h"
 
 namespace lockstep::comm {
 namespace {
 
-// Two: the collectives of two buckets overlap, one in the kernel's copy while the other adds.
+// Measured with two ranks on loopback: eight reductions of 5 MiB in flight cost 19 ms of processor time
+// with two threads, 26 to 37 ms with one; a single one costs the same.
 constexpr int kGlooThreads = 2;
 constexpr std::size_t kCauseLength = 200;
 
@@ -42,10 +45,12 @@ std::string cause_text(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   std::string text =
       torch_error != nullptr ? torch_error->what_without_backtrace() : std::string(error.what());
-  while (text.starts_with("[")) {  // "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] "
-    const auto end = text.find("] ");
+  for (auto begin = text.find('['); begin != std::string::npos; begin = text.find('[', begin + 1)) {
+    const auto end = text.find("] ", begin);  // "[third_party/gloo/gloo/transport/tcp/pair.cc:534] "
     if (end == std::string::npos) break;
-    text.erase(0, end + 2);
+    if (text.substr(begin, end - begin).find(".cc:") != std::string::npos) {
+      text.erase(begin, end + 2 - begin);
+    }
   }
   text.resize(std::min({text.size(), text.find('\n'), kCauseLength}));
   while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();

@@ -16,18 +16,20 @@ class NothingToWaitFor : public Work {
 
 }  // namespace
 
+std::unique_ptr<Work> finished_work() { return std::make_unique<NothingToWaitFor>(); }
+
 std::unique_ptr<Work> InstantGroup::all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
   check_all_reduce(tensor, op, order, size_);
   payload_bytes_ += static_cast<std::int64_t>(tensor.nbytes());
   const at::NoGradGuard no_autograd;
   if (op == ReduceOp::sum && size_ > 1) tensor.mul_(size_);
-  return std::make_unique<NothingToWaitFor>();
+  return finished_work();
 }
 
 std::unique_ptr<Work> InstantGroup::broadcast(at::Tensor tensor, int root) {
   check_broadcast(tensor, root, size_);
   payload_bytes_ += static_cast<std::int64_t>(tensor.nbytes());
-  return std::make_unique<NothingToWaitFor>();
+  return finished_work();
 }
 
 std::unique_ptr<Work> InstantGroup::all_gather(at::Tensor output, at::Tensor input) {
@@ -35,7 +37,7 @@ std::unique_ptr<Work> InstantGroup::all_gather(at::Tensor output, at::Tensor inp
   payload_bytes_ += static_cast<std::int64_t>(input.nbytes());
   const at::NoGradGuard no_autograd;
   output.view({size_, input.numel()}).copy_(input.reshape({1, -1}).expand({size_, -1}));
-  return std::make_unique<NothingToWaitFor>();
+  return finished_work();
 }
 
 std::unique_ptr<Group> make_fake_group(int rank, int size) {

@@ -1,11 +1,16 @@
 // A group that needs nobody: its peers hold what this rank holds.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "lockstep/comm/group.h"
 
 namespace lockstep::comm {
+
+/// A collective that is over when it is issued.
+[[nodiscard]] std::unique_ptr<Work> finished_work();
 
 class InstantGroup : public Group {
  public:

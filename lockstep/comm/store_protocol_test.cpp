@@ -1,14 +1,13 @@
 // LibTorch's own store client against our server, and ours against LibTorch's server.
-#include <gtest/gtest.h>
-
 #include <c10/util/intrusive_ptr.h>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "lockstep/store/client.h"

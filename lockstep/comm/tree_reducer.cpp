@@ -93,7 +93,8 @@ std::shared_ptr<TreeWork> TreeReducer::start(const at::Tensor& flat) {
 void TreeReducer::start_small(TreeWork& work) {
   work.gathered_whole_ = true;
   work.terms_ = at::empty({exchange_->getSize(), work.tensor_.numel()}, work.tensor_.options());
-  work.set_last(exchange_->_allgather_base(work.terms_, work.tensor_));
+  auto gathered = work.terms_.view(-1);
+  work.set_last(exchange_->_allgather_base(gathered, work.tensor_));
 }
 
 void TreeReducer::start_large(TreeWork& work) {
@@ -135,7 +136,8 @@ void TreeReducer::run() {
 void TreeReducer::add_and_gather(TreeWork& work) {
   work.exchange_->wait(deadline_);
   at::Tensor sum = tree_sum_rows(work.terms_);
-  work.set_last(gather_->_allgather_base(work.outgoing_, sum));
+  auto gathered = work.outgoing_.view(-1);
+  work.set_last(gather_->_allgather_base(gathered, sum));
 }
 
 }  // namespace lockstep::comm

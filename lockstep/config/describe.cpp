@@ -24,8 +24,8 @@ std::string describe_range(const Range& range) {
   std::string text;
   if (low) text += (range.open_minimum ? " above " : " from ") + number_text(range.minimum);
   if (high) {
-    if (low) text += range.open_minimum ? " and" : "";
-    text += (range.open_maximum ? " below " : (low ? " to " : " up to ")) +
+    if (range.open_minimum) text += " and";
+    text += (range.open_maximum ? " below " : (low && !range.open_minimum ? " to " : " up to ")) +
             number_text(range.maximum);
   } else if (low && !range.open_minimum) {
     text += " up";
@@ -39,7 +39,8 @@ std::string row_of(const Option& option) {
                      to_toml_text(option, option.get(defaults)) + "` | " + std::string(option.help);
   const std::string readers = describe_readers(option);
   if (!readers.empty()) text += ". Read when " + readers;
-  if (!option.explain.empty()) text += ". " + std::string(option.explain);
+  text += ".";
+  if (!option.explain.empty()) text += " " + std::string(option.explain);
   return text + " |\n";
 }
 

@@ -210,8 +210,19 @@ TEST(ParseRunConfig, TwoBatchNumbersBySetDropTheFilesThird) {
   EXPECT_EQ(parse(file, {"batch.micro_batch=4"}).config.batch.accumulation, 2);
 }
 
+TEST(ParseRunConfig, KeepsLettersOfEveryLanguageInTextAndRefusesThemOutside) {
+  const std::string text = "d\u00e4ta/\u65e5\u672c/\U0001F600\ufeff";
+  EXPECT_EQ(parse("\ufeff[data]\nformat = \"text\"\ntrain = \"" + text + "\"  # \u00e4\n").config.data.train,
+            text);
+  const Problem problem = only_problem("[run]\nsteps = \u00e4\n");
+  EXPECT_EQ(problem.code, "LS-1002");
+  EXPECT_EQ(problem.where, "run.toml:2:9");
+  EXPECT_EQ(only_problem("[run]\nseed = 1\nseed = 2 # \u00e4\n").what,
+            "given a second time: seed = 2 # \u00e4");
+}
+
 TEST(ParseRunConfig, TakesHostileTextWithoutHarm) {
-  std::vector<std::string> texts{std::string(1, '\0'), "\xff\xfe", "[", "[[run]]\nx=1\n", "=", "a",
+  std::vector<std::string> texts{std::string(1, '\0'), "\xff\xfe", "[", "[[[x]]]\n", "[[run]]\nx=1\n", "=", "a",
                                  "[run]\nname = \"\"\"abc", "run = 3\n", "run.seed.x = 1\n",
                                  "[run]\nname = \"a\\u0000b\"\n", "[run]\nsteps = 1e999\n",
                                  "[run]\nsteps = 99999999999999999999\n", "\"\" = 1\n",

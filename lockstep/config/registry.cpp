@@ -169,10 +169,10 @@ constexpr auto kData = std::to_array<Option>({
         "by 4 pixels. Drawn from seed, epoch and sample, so it does not depend on the ranks.",
         {.words = kAugments, .read_when = {"data.format", kImages}}),
     row<&R::data, &DataSection::mean>(
-        "data.mean", "subtracted from pixels in [0, 1]", "(pixel / 255 - mean) / std",
+        "data.mean", "subtracted from pixels in [0, 1]", "The model sees (pixel / 255 - mean) / std.",
         {.range = {-1e6, 1e6}, .read_when = {"data.format", kImages}}),
     row<&R::data, &DataSection::std>(
-        "data.std", "pixels are divided by it", "(pixel / 255 - mean) / std",
+        "data.std", "pixels are divided by it", "The model sees (pixel / 255 - mean) / std.",
         {.range = {0, 1e6, true, false}, .read_when = {"data.format", kImages}}),
 });
 

@@ -49,11 +49,11 @@ Batch ImageDataset::collate(std::span<const std::int64_t> ids, std::uint64_t aug
   const auto B = static_cast<std::int64_t>(ids.size());
   const std::int64_t pixels_per_image = images_.pixels_per_image();
   Batch batch;
-  batch.input = options_.flat
-                    ? at::empty({B, pixels_per_image}, at::kFloat)
-                    : at::empty({B, images_.channels, images_.height, images_.width},
-                                at::TensorOptions(at::kFloat).memory_format(
-                                    at::MemoryFormat::ChannelsLast));
+  batch.input =
+      options_.flat
+          ? at::empty({B, pixels_per_image}, at::kFloat)
+          : at::empty({B, images_.channels, images_.height, images_.width},
+                      at::TensorOptions(at::kFloat).memory_format(at::MemoryFormat::ChannelsLast));
   batch.target = at::empty({B}, at::kLong);
   batch.samples = batch.weight = B;
   float* out = batch.input.mutable_data_ptr<float>();

@@ -40,8 +40,8 @@ class ImageDataset : public Dataset {
 
   LabelledImages images_;  // pixels in output order: planes_ x height x width x interleaved_
   ImageOptions options_;
-  std::int64_t planes_;       // channels when flat, else 1
-  std::int64_t interleaved_;  // 1 when flat, else channels
+  std::int64_t planes_;                  // channels when flat, else 1
+  std::int64_t interleaved_;             // 1 when flat, else channels
   std::array<float, 256> normalised_{};  // of each pixel value
 };
 

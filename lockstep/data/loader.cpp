@@ -43,8 +43,9 @@ void block_signals() {
 struct Loader::Impl {
   Impl(const Dataset& data, const Sampler& steps, LeafRange leaves, LoaderOptions how)
       : dataset(data), sampler(steps), range(leaves), options(how) {
-    LOCKSTEP_CHECK(range.first >= 0 && range.count >= 0 && range.first + range.count <= range.leaves,
-                   "leaves outside of the step");
+    LOCKSTEP_CHECK(
+        range.first >= 0 && range.count >= 0 && range.first + range.count <= range.leaves,
+        "leaves outside of the step");
     for (int i = 0; i < options.workers; ++i) threads.emplace_back([this] { work(); });
   }
 
@@ -121,13 +122,13 @@ struct Loader::Impl {
 
   std::shared_ptr<Slot> wait_for_front() {
     std::unique_lock lock(mutex);
-    const bool in_time = ready.wait_for(
-        lock, kStepDeadline, [this] { return !slots.empty() && slots.front()->done; });
+    const bool in_time = ready.wait_for(lock, kStepDeadline,
+                                        [this] { return !slots.empty() && slots.front()->done; });
     if (!in_time) {
-      throw EnvironmentFault({"LS-2009", "data",
-                              "the next batch was not ready after " +
-                                  std::to_string(kStepDeadline.count()) + " s",
-                              "is the disk of the data reachable, and the machine not suspended?"});
+      throw EnvironmentFault(
+          {"LS-2009", "data",
+           "the next batch was not ready after " + std::to_string(kStepDeadline.count()) + " s",
+           "is the disk of the data reachable, and the machine not suspended?"});
     }
     std::shared_ptr<Slot> slot = std::move(slots.front());
     slots.pop_front();
@@ -146,13 +147,13 @@ struct Loader::Impl {
   const LoaderOptions options;
 
   std::mutex sampler_mutex;
-  std::mutex mutex;                      // guards all below
-  std::condition_variable room;          // the queue is not full, or stopping
-  std::condition_variable ready;         // a slot is done
+  std::mutex mutex;               // guards all below
+  std::condition_variable room;   // the queue is not full, or stopping
+  std::condition_variable ready;  // a slot is done
   std::deque<std::shared_ptr<Slot>> slots;
-  Position next_position;                // of the step nobody has taken on yet
+  Position next_position;  // of the step nobody has taken on yet
   bool stopping = false;
-  std::vector<std::thread> threads;      // last: they use all above
+  std::vector<std::thread> threads;  // last: they use all above
 };
 
 Loader::Loader(const Dataset& dataset, const Sampler& sampler, LeafRange range,

@@ -26,13 +26,15 @@ using config::RunConfig;
 constexpr std::int64_t kByteTokens = 256;
 constexpr std::int64_t kDefaultSyntheticSamples = 8192;
 
-[[noreturn]] void fail_fit(const std::string& key, const std::string& what, const std::string& fix) {
+[[noreturn]] void fail_fit(const std::string& key, const std::string& what,
+                           const std::string& fix) {
   throw UsageError({{"LS-2007", key, what, fix}});
 }
 
 void require_not_empty(const Dataset& dataset, const std::string& key, const std::string& what) {
   if (dataset.size() > 0) return;
-  throw UsageError({{"LS-2008", key, what, "see data.train_samples, data.eval_fraction, data.seq_len"}});
+  throw UsageError(
+      {{"LS-2008", key, what, "see data.train_samples, data.eval_fraction, data.seq_len"}});
 }
 
 std::string shape_text(const LabelledImages& images) {
@@ -162,7 +164,8 @@ std::unique_ptr<Dataset> make_synthetic(const RunConfig& config, std::int64_t sa
           std::vector<std::int64_t>{model.channels, model.image_size, model.image_size},
           model.classes, samples, part);
     case Family::gpt:
-      return std::make_unique<SyntheticTokens>(config.data.seq_len, model.vocab_size, samples, part);
+      return std::make_unique<SyntheticTokens>(config.data.seq_len, model.vocab_size, samples,
+                                               part);
   }
   LOCKSTEP_CHECK(false, "a model family without synthetic data");
 }

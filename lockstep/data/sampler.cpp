@@ -40,7 +40,8 @@ std::vector<std::int64_t> Sampler::step_ids(const Position& position) const {
   if (cached_epoch_ != position.epoch) {
     permutation_.resize(static_cast<std::size_t>(dataset_size_));
     std::iota(permutation_.begin(), permutation_.end(), 0U);
-    shuffle(permutation_, Rng(mix(seed_, static_cast<std::uint64_t>(position.epoch), kShuffleStream)));
+    shuffle(permutation_,
+            Rng(mix(seed_, static_cast<std::uint64_t>(position.epoch), kShuffleStream)));
     cached_epoch_ = position.epoch;
   }
   const auto first = permutation_.begin() + position.sample;

@@ -1,4 +1,4 @@
-// Which samples make up which step: a pure function of (seed, position). Every rank computes the same.
+// Which samples make up which step: a pure function of (seed, position), equal on every rank.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,7 +20,7 @@ class Sampler {
   /// have fewer (every sample once an epoch). \throws UsageError (LS-2008) for fewer than 1 sample.
   Sampler(std::int64_t dataset_size, std::uint64_t seed, std::int64_t global_batch);
 
-  /// Ids of the step that starts at `position`, from the epoch's permutation; never crosses an epoch.
+  /// Ids of the step at `position`, from the epoch's permutation; never crosses an epoch.
   [[nodiscard]] std::vector<std::int64_t> step_ids(const Position& position) const;
   /// The position after that step.
   [[nodiscard]] Position after(const Position& position) const;
@@ -33,7 +33,7 @@ class Sampler {
   std::int64_t dataset_size_;
   std::uint64_t seed_;
   std::int64_t global_batch_;
-  mutable std::int64_t cached_epoch_ = -1;   // one permutation is kept
+  mutable std::int64_t cached_epoch_ = -1;  // one permutation is kept
   mutable std::vector<std::uint32_t> permutation_;
 };
 

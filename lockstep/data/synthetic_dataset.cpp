@@ -44,8 +44,8 @@ void fill_wave(std::span<float> values, const std::vector<std::int64_t>& shape_C
   for (std::int64_t y = 0; y < H; ++y) {
     for (std::int64_t x = 0; x < W; ++x) {
       for (const double phase : phases) {
-        *out++ = static_cast<float>(std::cos(rise_y * static_cast<double>(y) +
-                                             rise_x * static_cast<double>(x) + phase));
+        *out++ = static_cast<float>(
+            std::cos(rise_y * static_cast<double>(y) + rise_x * static_cast<double>(x) + phase));
       }
     }
   }
@@ -56,7 +56,8 @@ void fill_wave(std::span<float> values, const std::vector<std::int64_t>& shape_C
 SyntheticClasses::SyntheticClasses(std::vector<std::int64_t> shape, std::int64_t classes,
                                    std::int64_t samples, SyntheticPart part)
     : shape_(std::move(shape)),
-      elements_(std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>())),
+      elements_(
+          std::accumulate(shape_.begin(), shape_.end(), std::int64_t{1}, std::multiplies<>())),
       classes_(classes),
       samples_(samples),
       part_(part),

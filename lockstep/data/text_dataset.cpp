@@ -15,10 +15,12 @@ TextDataset::TextDataset(Text text, std::int64_t first, std::int64_t count, std:
     : text_(std::move(text)),
       first_(first),
       seq_len_(seq_len),
-      samples_(count < 1 ? 0 : (count - 1) / seq_len) {
-  LOCKSTEP_CHECK(first >= 0 && count >= 0 &&
-                     first + count <= static_cast<std::int64_t>(text_->size()),
-                 "a part outside of the text");
+      samples_(0) {
+  LOCKSTEP_CHECK(seq_len >= 1, "a sample has at least one token");
+  LOCKSTEP_CHECK(
+      first >= 0 && count >= 0 && first + count <= static_cast<std::int64_t>(text_->size()),
+      "a part outside of the text");
+  if (count > 0) samples_ = (count - 1) / seq_len;
   if (max_samples > 0) samples_ = std::min(samples_, max_samples);
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/blocked_signals.h"
 
 namespace lockstep::launch {
 namespace {
@@ -21,19 +22,22 @@ namespace {
 std::string errno_text(int code) { return std::generic_category().message(code); }
 
 [[noreturn]] void cannot_start(const std::string& program, const std::string& why) {
-  throw EnvironmentFault({"LS-3004", program, "cannot be started: " + why,
-                          "check that the file exists and may be executed, and the limits on processes "
-                          "and open files (ulimit -u, ulimit -n)"});
+  throw EnvironmentFault(
+      {"LS-3004", program, "cannot be started: " + why,
+       "check that the file exists and may be executed, and the limits on processes "
+       "and open files (ulimit -u, ulimit -n)"});
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> list;
-  for (const auto& text : texts) list.push_back(const_cast<char*>(text.c_str()));  // execve's signature
+  for (const auto& text : texts)
+    list.push_back(const_cast<char*>(text.c_str()));  // execve's signature
   list.push_back(nullptr);
   return list;
 }
 
-/// Everything the new process needs, made before fork(): after it only async-signal-safe calls are allowed.
+/// Everything the new process needs, made before fork(): after it only async-signal-safe calls are
+/// allowed.
 struct Prepared {
   const char* program;
   char* const* argv;
@@ -68,14 +72,22 @@ int place_descriptors(Prepared& prepared) {
   return 0;
 }
 
+/// This process's handlers must not run in the child before its exec. What nohup ignores stays
+/// ignored.
+void restore_default(int number) {
+  struct sigaction action {};
+  ::sigaction(number, nullptr, &action);
+  if (action.sa_handler != SIG_IGN || number == SIGPIPE) ::signal(number, SIG_DFL);
+}
+
 [[noreturn]] void become(Prepared prepared) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != prepared.parent) ::_exit(127);  // it died before the line above
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) restore_default(number);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
   if (place_descriptors(prepared) != 0) report_and_exit(prepared.error_fd);
   ::execve(prepared.program, prepared.argv, prepared.environment);
   report_and_exit(prepared.error_fd);
@@ -99,13 +111,18 @@ ChildProcess::ChildProcess(const ChildSpec& spec) {
   const auto environment = pointers(spec.environment);
   const Fd empty(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   Pipe errors = make_pipe(spec.program);
-  const Prepared prepared{spec.program.c_str(), argv.data(), environment.data(),
-                          {empty.get(), spec.stdout_fd, spec.stderr_fd, spec.extra_fd},
-                          errors.write.get(), ::getpid()};
-  pid_ = ::fork();
-  if (pid_ < 0) cannot_start(spec.program, errno_text(errno));
-  if (pid_ == 0) become(prepared);
-  ::setpgid(pid_, pid_);  // also here: whichever comes first, the group exists before it is signalled
+  const Prepared prepared{
+      spec.program.c_str(), argv.data(),
+      environment.data(),   {empty.get(), spec.stdout_fd, spec.stderr_fd, spec.extra_fd},
+      errors.write.get(),   ::getpid()};
+  {
+    const BlockedSignals blocked;
+    pid_ = ::fork();
+    if (pid_ == 0) become(prepared);
+  }
+  if (pid_ < 0) cannot_start(spec.program, "no new process can be made");
+  ::setpgid(pid_,
+            pid_);  // also here: whichever comes first, the group exists before it is signalled
   pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   const int pidfd_error = errno;
   errors.write.reset();
@@ -141,7 +158,8 @@ void ChildProcess::kill_group() const {
 ChildEnd ChildProcess::reap() {
   siginfo_t info{};
   // First only look: until it is reaped its number, and so its group's, belongs to nobody else.
-  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
   }
   kill_group();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {

@@ -13,7 +13,7 @@ struct ChildSpec {
   std::vector<std::string> environment;
   int stdout_fd = -1;
   int stderr_fd = -1;
-  int extra_fd = -1;    // becomes kExtraFd of the program; -1 = none
+  int extra_fd = -1;  // becomes kExtraFd of the program; -1 = none
 };
 
 /// Where a program finds `extra_fd`.
@@ -25,7 +25,8 @@ struct ChildEnd {
   int signal = 0;
 };
 
-/// A child is the leader of its own process group; the destructor kills the group and reaps the child.
+/// A child is the leader of its own process group; the destructor kills the group and reaps the
+/// child.
 class ChildProcess {
  public:
   /// Standard input is empty; every other descriptor of this process is closed in the program.

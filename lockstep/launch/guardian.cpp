@@ -13,19 +13,20 @@
 #include <cstddef>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/blocked_signals.h"
 
 namespace lockstep::launch {
 namespace {
 
 constexpr std::size_t kMaxGroups = 4096;
 
-/// The guardian's whole life, after fork(): async-signal-safe calls only, no allocation.
+/// The guardian's whole life, after fork(), with every signal blocked: async-signal-safe calls
+/// only.
 [[noreturn]] void guard(int pipe_fd) {
   ::setsid();  // neither Ctrl-C nor the end of the terminal reaches it
   ::dup2(pipe_fd, 0);
   ::syscall(SYS_close_range, 1U, ~0U, 0);
   ::prctl(PR_SET_NAME, "lockstep-guard");
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
   static std::array<int, kMaxGroups> groups;  // too large for comfort on a copied stack
   std::size_t count = 0;
   int number = 0;
@@ -50,8 +51,12 @@ Guardian::Guardian() {
   LOCKSTEP_CHECK(::pipe2(fds.data(), O_CLOEXEC) == 0, "pipe2 failed");
   const Fd read_end(fds[0]);
   pipe_.reset(fds[1]);
-  pid_ = ::fork();
-  if (pid_ == 0) guard(read_end.get());
+  {
+    // A Ctrl-C in this moment must not run this process's handler in the copy as well.
+    const BlockedSignals blocked;
+    pid_ = ::fork();
+    if (pid_ == 0) guard(read_end.get());
+  }
   if (pid_ < 0) {
     throw EnvironmentFault({"LS-3004", "", "no new process can be made",
                             "see the limit on processes (ulimit -u) and free memory"});
@@ -68,7 +73,8 @@ void Guardian::watch(int process_group) { tell(process_group); }
 void Guardian::forget(int process_group) { tell(-process_group); }
 
 void Guardian::tell(int number) {
-  // A pipe takes 4 bytes whole or not at all; a guardian that was killed takes none, which is no fault.
+  // A pipe takes 4 bytes whole or not at all; a guardian that was killed takes none, which is no
+  // fault.
   [[maybe_unused]] const auto written = ::write(pipe_.get(), &number, sizeof number);
 }
 

@@ -4,11 +4,12 @@
 
 namespace lockstep::launch {
 
-/// PR_SET_PDEATHSIG ends the ranks themselves; a helper they started would stay. The guardian waits at a
-/// pipe that only the launcher holds open, and at its end kills the process groups it was told of.
+/// PR_SET_PDEATHSIG ends the ranks themselves; a helper they started would stay. The guardian waits
+/// at a pipe that only the launcher holds open, and at its end kills the process groups it was told
+/// of.
 class Guardian {
  public:
-  /// Must be made before other threads hold locks that a fork would copy; keeps no other descriptor.
+  /// It keeps no other descriptor of this process. \throws EnvironmentFault (no process to be had).
   Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;

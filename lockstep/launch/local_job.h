@@ -18,37 +18,39 @@ struct OutputLine {
 };
 
 struct LocalJobOptions {
-  std::vector<std::string> command;     // argv of every rank
+  std::vector<std::string> command;  // argv of every rank
   int nproc_per_node = 1;
-  std::vector<std::string> extra_env;   // "KEY=value"
-  int threads_per_rank = 1;             // OMP_NUM_THREADS
+  std::vector<std::string> extra_env;  // "KEY=value"
+  int threads_per_rank = 1;            // OMP_NUM_THREADS
   std::string master_addr = "127.0.0.1";
-  int master_port = 0;                  // 0 = a free one
-  std::string log_dir;                  // per-rank stderr and stdout; empty = passed through
+  int master_port = 0;  // 0 = a free one
+  std::string log_dir;  // per-rank stderr and stdout; empty = passed through
   std::chrono::milliseconds stop_budget{std::chrono::seconds(20)};  // SIGTERM to SIGKILL
-  bool ours = true;                     // ranks keep the exit codes of docs/cli.md; others end as 1
-  /// Each line of LOCKSTEP_REPORT_FD. It and on_output run one at a time on a thread of the job; they may
-  /// block: ranks do not wait for them, the oldest lines waiting are dropped. What one throws ends the job.
+  bool ours = true;  // ranks keep the exit codes of docs/cli.md; others end as 1
+  /// Each line of LOCKSTEP_REPORT_FD. It and on_output run one at a time on a thread of the job;
+  /// they may block: ranks do not wait for them, the oldest lines waiting are dropped. What one
+  /// throws ends the job.
   std::function<void(const std::string& line)> on_report;
-  /// Each line passed through (log_dir empty); unset = written to the same stream as "[rank 1] text".
+  /// Each line passed through (log_dir empty); unset = written to the same stream as "[rank 1]
+  /// text".
   std::function<void(const OutputLine& line)> on_output;
 };
 
 struct RankEnd {
   int rank = 0;
   int pid = 0;
-  int exit_code = 0;   // when it exited
-  int signal = 0;      // when it was killed
-  double seconds = 0;  // since start, monotonic
+  int exit_code = 0;           // when it exited
+  int signal = 0;              // when it was killed
+  double seconds = 0;          // since start, monotonic
   bool stopped_by_us = false;  // a signal had been sent to it before
   std::string hint;            // what the machine says about a SIGKILL
   std::string last_stderr;     // its last lines
 };
 
 struct LocalJobResult {
-  Exit exit = Exit::ok;                   // by the rule of docs/cli.md
+  Exit exit = Exit::ok;  // by the rule of docs/cli.md
   std::optional<RankEnd> first_failure;
-  std::vector<RankEnd> ends;              // in order of ending
+  std::vector<RankEnd> ends;  // in order of ending
   bool stopped_on_request = false;
 };
 

@@ -21,11 +21,13 @@ std::vector<std::string> rank_environment(const LocalJobOptions& options, const 
                                           const std::vector<std::string>& inherited) {
   Variables variables;
   for (const auto& entry : inherited) assign(variables, entry);
-  for (const char* stale : {"LOCKSTEP_REPORT_FD", "TORCHELASTIC_ERROR_FILE"}) variables.erase(stale);
+  for (const char* stale : {"LOCKSTEP_REPORT_FD", "TORCHELASTIC_ERROR_FILE"})
+    variables.erase(stale);
   const std::string rank = std::to_string(place.rank);
   const std::string size = std::to_string(options.nproc_per_node);
   for (const char* key : {"RANK", "LOCAL_RANK", "ROLE_RANK"}) variables[key] = rank;
-  for (const char* key : {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE"}) variables[key] = size;
+  for (const char* key : {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE"})
+    variables[key] = size;
   variables["GROUP_RANK"] = "0";
   variables["GROUP_WORLD_SIZE"] = "1";
   variables["ROLE_NAME"] = "default";

@@ -1,5 +1,5 @@
-// What a rank finds in its environment: the variables torchrun 2.11 sets, so that programs written for
-// torchrun run unchanged.
+// What a rank finds in its environment: the variables torchrun 2.11 sets, so that programs written
+// for torchrun run unchanged.
 #pragma once
 #include <string>
 #include <vector>

@@ -31,7 +31,8 @@ StopSignals::StopSignals() {
   read_end_.reset(fds[0]);
   write_end_.reset(fds[1]);
   int none = -1;
-  LOCKSTEP_CHECK(handler_fd.compare_exchange_strong(none, fds[1]), "two jobs at once in one process");
+  LOCKSTEP_CHECK(handler_fd.compare_exchange_strong(none, fds[1]),
+                 "two jobs at once in one process");
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction action {};
     action.sa_handler = kSignals[i] == SIGPIPE ? SIG_IGN : &on_signal;

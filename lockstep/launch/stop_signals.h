@@ -9,8 +9,8 @@
 
 namespace lockstep::launch {
 
-/// Takes the three signals over while it lives, then gives them back. A signal that was ignored before
-/// (nohup) stays ignored. One at a time in a process. SIGPIPE is ignored meanwhile.
+/// Takes the three signals over while it lives, then gives them back. A signal that was ignored
+/// before (nohup) stays ignored. One at a time in a process. SIGPIPE is ignored meanwhile.
 class StopSignals {
  public:
   StopSignals();

@@ -95,10 +95,10 @@ std::vector<std::string> legend(std::span<const BarPart> parts, std::size_t widt
     const double share = total > 0 ? amount_of(part) / total : 0;
     if (share < kLeastShown) continue;
     const std::string entry = swatch(part, style) + " " + part.name + " " + format_percent(share);
-    if (lines.empty() || columns(lines.back()) + 3 + columns(entry) > width) {
+    if (lines.empty() || columns(lines.back()) + 2 + columns(entry) > width) {
       lines.push_back(entry);
     } else {
-      lines.back() += "   " + entry;
+      lines.back() += "  " + entry;
     }
   }
   return lines;

@@ -1,6 +1,7 @@
 #include "lockstep/metrics/events_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -54,7 +55,9 @@ EventsFile::EventsFile(fs::path file, std::int64_t resumed_step) : file_(std::mo
   const std::streamoff keep = bytes_to_keep(file_, resumed_step);
   fd_ = Fd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!fd_) throw fault(file_, std::string("cannot be opened: ") + std::strerror(errno));
-  if (::ftruncate(fd_.get(), keep) != 0) {
+  struct stat now{};
+  const bool is_longer = ::fstat(fd_.get(), &now) == 0 && now.st_size > keep;
+  if (is_longer && ::ftruncate(fd_.get(), keep) != 0) {
     throw fault(file_, std::string("cannot be cut: ") + std::strerror(errno));
   }
 }

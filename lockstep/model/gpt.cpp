@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/model/block_list.h"
+#include "lockstep/model/fused_ops.h"
 #include "lockstep/model/layers.h"
 
 namespace lockstep::model {
@@ -72,7 +73,7 @@ class TransformerBlock : public GptBlock {
 
   at::Tensor forward(at::Tensor x_BTC) override {
     at::Tensor h_BTC = drop(proj_->forward(attention(ln1_->forward(x_BTC)))).add_(x_BTC);
-    const at::Tensor wide = at::gelu(fc1_->forward(ln2_->forward(h_BTC)), "tanh");
+    const at::Tensor wide = gelu_tanh(fc1_->forward(ln2_->forward(h_BTC)));
     return drop(fc2_->forward(wide)).add_(h_BTC);
   }
 

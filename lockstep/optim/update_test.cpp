@@ -186,7 +186,7 @@ TEST(Update, TenStepsFollowTheFormulaInDoublePrecision) {
     const auto want = rule.optimizer.name == OptimizerName::adamw
                           ? adamw_by_formula(start, rule.optimizer, 10)
                           : sgd_by_formula(start, rule.optimizer, 10);
-    EXPECT_LT(relative_l2(buffers.master, want), 2e-7) << rule.name;  // ten roundings of 2^-25
+    EXPECT_LT(relative_l2(buffers.master, want), 5e-7) << rule.name;  // ten steps of 2^-24
   }
 }
 

@@ -109,7 +109,7 @@ std::vector<model::NamedTensor> unique_named(const Items& items) {
     const at::Tensor& tensor = item.value();
     if (!tensor.defined()) continue;
     const auto same = std::find_if(unique.begin(), unique.end(), [&](const model::NamedTensor& t) {
-      return t.tensor.unsafeGetTensorImpl() == tensor.unsafeGetTensorImpl();
+      return t.tensor.is_same(tensor);
     });
     if (same != unique.end()) {
       same->aliases.push_back(item.key());
@@ -120,20 +120,18 @@ std::vector<model::NamedTensor> unique_named(const Items& items) {
   return unique;
 }
 
-/// A layer with one-dimensional weights only is a normalisation layer: matrix layers have more dims.
-void mark_normalisation(const torch::nn::Module& module, std::vector<model::NamedTensor>& tensors) {
-  for (const auto& layer : module.modules(true)) {
-    const auto own = layer->named_parameters(false);
-    const auto* weight = own.find("weight");
-    if (weight == nullptr || !weight->defined() || weight->dim() != 1) continue;
+/// A layer with a one-dimensional weight is a normalisation layer: matrix layers have more dims.
+void mark_normalisation(const torch::nn::Module& layer, std::vector<model::NamedTensor>& tensors) {
+  const auto own = layer.named_parameters(/*recurse=*/false);
+  const at::Tensor* weight = own.find("weight");
+  if (weight != nullptr && weight->defined() && weight->dim() == 1) {
     for (const auto& parameter : own) {
       for (model::NamedTensor& tensor : tensors) {
-        if (tensor.tensor.unsafeGetTensorImpl() == parameter.value().unsafeGetTensorImpl()) {
-          tensor.keep_fp32 = true;
-        }
+        if (tensor.tensor.is_same(parameter.value())) tensor.keep_fp32 = true;
       }
     }
   }
+  for (const auto& child : layer.children()) mark_normalisation(*child, tensors);
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 // Data-parallel training of any module: what a C++ user of LibTorch adds to a plain loop.
 //
-//   comm::Group& group = ...;                       // lockstep/worker-free: see docs/guides/from-one-device.md
-//   parallel::DataParallel replica(*net, group, options);
-//   for (const auto& batch : my_part) {
-//     auto loss = replica.step(lr, [&] { return parallel::sum_loss(...); });
-//   }
+//   auto group = comm::join_world();
+//   parallel::DataParallel replica(*net, *group, options);
+//   for (...) loss = replica.step(lr, [&] { return parallel::cross_entropy_sum(net->forward(x), y); });
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>

@@ -49,14 +49,15 @@ std::vector<const parallel::StrategyCost*> rows_of(const parallel::ParallelPlan&
 parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host, int world_size) {
   config::BatchShapeResult batch = config::settle_batch(config, world_size);
   std::vector<Problem> problems = std::move(batch.problems);
-  append(problems, model::check_model(config.model));
-  if (!problems.empty()) throw UsageError(std::move(problems));
-
+  std::vector<Problem> model_problems = model::check_model(config.model);
+  const model::ModelStats model = model_problems.empty()
+                                      ? model::model_stats(config.model, config.data.seq_len)
+                                      : model::ModelStats{};
+  append(problems, std::move(model_problems));
   parallel::ParallelPlan plan;
   plan.strategies = {"data_parallel"};
   plan.degree = {1, world_size, 1};
   plan.batch = batch.shape;
-  const model::ModelStats model = model::model_stats(config.model, config.data.seq_len);
   set_buckets(config.parallel, model.parameters(), plan);
   const parallel::Setting setting{config, model, host, world_size};
   const auto rows = rows_of(plan);

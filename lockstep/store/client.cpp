@@ -68,7 +68,9 @@ struct Client::Impl {
     require(read_exact(socket.get(), std::span(bytes).first(width), deadline));
     return read_little_endian(bytes, width);
   }
-  std::uint64_t read_number(std::size_t width) { return read_number(width, Clock::now() + kAnswerDeadline); }
+  std::uint64_t read_number(std::size_t width) {
+    return read_number(width, Clock::now() + kAnswerDeadline);
+  }
 
   Bytes read_text() {
     const auto deadline = Clock::now() + kAnswerDeadline;
@@ -99,10 +101,11 @@ void Client::Impl::wait(const std::vector<std::string>& keys, milliseconds deadl
   const IoEnd end = read_exact(socket.get(), answer, Clock::now() + deadline);
   if (end == IoEnd::closed) require(end);
   if (end == IoEnd::timed_out && !cancel_wait()) {
-    throw PeerLost({"LS-4101", "store at " + address,
-                    "waited " + std::to_string(deadline.count()) + " ms for " + list(keys) +
-                        ", which nobody has set",
-                    "find the rank that should have set it: it has ended, hangs, or was never started"});
+    throw PeerLost(
+        {"LS-4101", "store at " + address,
+         "waited " + std::to_string(deadline.count()) + " ms for " + list(keys) +
+             ", which nobody has set",
+         "find the rank that should have set it: it has ended, hangs, or was never started"});
   }
   if (end == IoEnd::done && answer[0] != kStopWaiting) lost("a wait was answered with other bytes");
 }

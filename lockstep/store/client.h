@@ -21,7 +21,8 @@ class Client {
   ~Client();
 
   void set(const std::string& key, const Bytes& value);
-  [[nodiscard]] Bytes compare_set(const std::string& key, const Bytes& expected, const Bytes& desired);
+  [[nodiscard]] Bytes compare_set(const std::string& key, const Bytes& expected,
+                                  const Bytes& desired);
   /// Waits until the key exists.
   [[nodiscard]] Bytes get(const std::string& key, std::chrono::milliseconds deadline);
   [[nodiscard]] std::int64_t add(const std::string& key, std::int64_t amount);

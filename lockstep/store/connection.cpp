@@ -10,7 +10,7 @@ namespace lockstep::store {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
-constexpr std::size_t kKeptBytes = std::size_t{1} << 20;        // capacity a quiet buffer may keep
+constexpr std::size_t kKeptBytes = std::size_t{1} << 20;         // capacity a quiet buffer may keep
 constexpr std::size_t kOutputPauseBytes = std::size_t{1} << 20;  // beyond it no request is served
 constexpr std::size_t kOutputLimitBytes = 2 * kMaxRequestBytes;
 

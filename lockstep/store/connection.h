@@ -25,8 +25,8 @@ class Connection {
 
   /// Reads what is there, one bounded piece, so that a flood from one client starves nobody.
   void receive();
-  /// The next whole request, if one is here. The handshake is done inside. A client that does not read
-  /// its answers gets no further request served until it does.
+  /// The next whole request, if one is here. The handshake is done inside. A client that does not
+  /// read its answers gets no further request served until it does.
   [[nodiscard]] std::optional<Request> next_request();
 
   void queue_reply(const Bytes& bytes);

@@ -7,7 +7,8 @@
 namespace lockstep::store {
 namespace {
 
-/// What follows the query byte: k key, v value, i u32, l u64, * a count of keys, + a count of pairs.
+/// What follows the query byte: k key, v value, i u32, l u64, * a count of keys, + a count of
+/// pairs.
 constexpr std::array<std::string_view, kQueryCount> kFields{
     "i", "kv", "kvv", "k", "kl", "*", "*", "", "k", "kv", "*", "+", "", "i", "kv", "k", "k", ""};
 
@@ -70,7 +71,8 @@ ParseStatus RequestParser::read_text(std::span<const std::uint8_t> bytes, bool i
   if (rest.size() < 8) return ParseStatus::need_more;
   const std::uint64_t length = read_little_endian(rest, 8);
   if (length > (is_key ? kMaxKeyBytes : kMaxValueBytes)) {
-    return refuse(std::string(is_key ? "a key of " : "a value of ") + std::to_string(length) + " bytes");
+    return refuse(std::string(is_key ? "a key of " : "a value of ") + std::to_string(length) +
+                  " bytes");
   }
   if (rest.size() - 8 < length) return ParseStatus::need_more;
   const auto text = rest.subspan(8, length);

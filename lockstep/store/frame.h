@@ -79,10 +79,10 @@ class RequestParser {
 
   Request request_;
   bool started_ = false;
-  std::string_view fields_;         // letters of the fields still to read, see frame.cpp
-  std::string_view repeated_;       // of one item of a counted list
+  std::string_view fields_;    // letters of the fields still to read, see frame.cpp
+  std::string_view repeated_;  // of one item of a counted list
   std::uint64_t items_left_ = 0;
-  std::size_t position_ = 0;        // of the next field
+  std::size_t position_ = 0;  // of the next field
   std::string refusal_;
 };
 
@@ -104,6 +104,7 @@ class FrameWriter {
 };
 
 /// The little-endian integer in the first `width` (at most 8) bytes.
-[[nodiscard]] std::uint64_t read_little_endian(std::span<const std::uint8_t> bytes, std::size_t width);
+[[nodiscard]] std::uint64_t read_little_endian(std::span<const std::uint8_t> bytes,
+                                               std::size_t width);
 
 }  // namespace lockstep::store

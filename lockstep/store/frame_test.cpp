@@ -34,13 +34,8 @@ TEST(RequestParser, LeavesTheBytesOfTheNextRequestAlone) {
 }
 
 TEST(RequestParser, ReadsListsOfPairs) {
-  const Bytes bytes = FrameWriter(Query::multi_set)
-                          .u64(2)
-                          .text("a")
-                          .text(Bytes{7})
-                          .text("b")
-                          .text(Bytes{})
-                          .take();
+  const Bytes bytes =
+      FrameWriter(Query::multi_set).u64(2).text("a").text(Bytes{7}).text("b").text(Bytes{}).take();
   RequestParser parser;
   ASSERT_EQ(parser.advance(bytes), ParseStatus::complete);
   const Request request = parser.take().request;
@@ -59,8 +54,10 @@ TEST(RequestParser, RefusesLengthsBeforeTheirBytesExist) {
     const char* why;
   } hostile[] = {
       {FrameWriter(Query::get).u64(kMaxKeyBytes + 1).take(), "a key of 65537 bytes"},
-      {FrameWriter(Query::get).u64(~std::uint64_t{0}).take(), "a key of 18446744073709551615 bytes"},
-      {FrameWriter(Query::set).text("k").u64(kMaxValueBytes + 1).take(), "a value of 67108865 bytes"},
+      {FrameWriter(Query::get).u64(~std::uint64_t{0}).take(),
+       "a key of 18446744073709551615 bytes"},
+      {FrameWriter(Query::set).text("k").u64(kMaxValueBytes + 1).take(),
+       "a value of 67108865 bytes"},
       {FrameWriter(Query::multi_get).u64(std::uint64_t{1} << 60).take(),
        "a count of 1152921504606846976 keys"},
       {Bytes{18}, "unknown query 18"},

@@ -84,7 +84,8 @@ std::vector<pollfd> Server::Impl::poll_set() const {
   std::vector<pollfd> set{{wake.get(), POLLIN, 0},
                           {listener.fd.get(), static_cast<short>(accepting ? POLLIN : 0), 0}};
   for (const auto& [id, connection] : connections) {
-    const int events = (connection.wants_input() ? POLLIN : 0) | (connection.has_output() ? POLLOUT : 0);
+    const int events =
+        (connection.wants_input() ? POLLIN : 0) | (connection.has_output() ? POLLOUT : 0);
     set.push_back({connection.fd(), static_cast<short>(events), 0});
   }
   return set;
@@ -94,7 +95,8 @@ int Server::Impl::timeout_ms() const {
   auto until = Clock::time_point::max();
   if (accept_again > Clock::now()) until = accept_again;
   for (const auto& [id, connection] : connections) {
-    if (!connection.validated()) until = std::min(until, connection.accepted_at() + kHandshakeDeadline);
+    if (!connection.validated())
+      until = std::min(until, connection.accepted_at() + kHandshakeDeadline);
   }
   return until == Clock::time_point::max() ? -1 : poll_timeout_ms(until);
 }
@@ -132,8 +134,8 @@ void Server::Impl::deliver(const std::vector<Reply>& replies) {
   }
 }
 
-/// A flush is always followed by serve(): room in the output may set a paused client going again. What
-/// that adds to others leaves on the next round.
+/// A flush is always followed by serve(): room in the output may set a paused client going again.
+/// What that adds to others leaves on the next round.
 void Server::Impl::send_replies() {
   for (auto& [id, connection] : connections) {
     if (!connection.has_output()) continue;
@@ -146,7 +148,8 @@ void Server::Impl::close_faulty() {
   const auto now = Clock::now();
   for (auto entry = connections.begin(); entry != connections.end();) {
     const Connection& connection = entry->second;
-    const bool late = !connection.validated() && now >= connection.accepted_at() + kHandshakeDeadline;
+    const bool late =
+        !connection.validated() && now >= connection.accepted_at() + kHandshakeDeadline;
     if (connection.fault().empty() && !late) {
       ++entry;
       continue;

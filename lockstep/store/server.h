@@ -1,5 +1,6 @@
 // A server of the c10d TCPStore protocol for the ranks of a job: what PyTorch's and our own clients
-// connect to. One thread, poll; length limits; wrong magic or oversized fields close the connection.
+// connect to. One thread, poll; length limits; wrong magic or oversized fields close the
+// connection.
 #pragma once
 #include <memory>
 #include <string>

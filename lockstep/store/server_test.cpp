@@ -91,7 +91,7 @@ TEST(Store, ASocketFileIsForItsOwnerAndADeadOneIsReplaced) {
   { auto dead = listen_on("unix:" + path, 0); }
   ASSERT_TRUE(std::filesystem::exists(path));
   const Server server("unix:" + path, 0);
-  struct stat info{};
+  struct stat info {};
   ASSERT_EQ(::stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
   EXPECT_THROW(Server("unix:" + path, 0), EnvironmentFault) << "a live one was replaced";
@@ -193,7 +193,8 @@ TEST(Store, ManyRanksCountToTheSameNumber) {
     });
   }
   Client client("127.0.0.1", server.port(), 5s);
-  client.wait({"done/1", "done/2", "done/3", "done/4", "done/5", "done/6", "done/7", "done/8"}, 20s);
+  client.wait({"done/1", "done/2", "done/3", "done/4", "done/5", "done/6", "done/7", "done/8"},
+              20s);
   EXPECT_EQ(client.add("n", 0), 400);
   for (auto& rank : ranks) rank.join();
 }

@@ -57,7 +57,8 @@ class Table {
   std::unordered_map<std::string, Bytes> values_;
   std::unordered_map<std::string, std::deque<Bytes>> queues_;
   std::unordered_map<std::string, std::deque<ConnectionId>> waiters_;
-  std::unordered_map<ConnectionId, std::unordered_set<std::string>> missing_;  // keys each waits for
+  std::unordered_map<ConnectionId, std::unordered_set<std::string>>
+      missing_;  // keys each waits for
   std::uint64_t held_bytes_ = 0;
 };
 

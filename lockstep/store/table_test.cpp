@@ -47,7 +47,9 @@ TEST_F(TableTest, AWaitEndsWhenTheLastKeyComes) {
 }
 
 TEST_F(TableTest, EveryKindOfWriteEndsAWait) {
-  const auto waits = [&](const std::string& key) { EXPECT_TRUE(ask(kAnn, Query::wait, {key}).empty()); };
+  const auto waits = [&](const std::string& key) {
+    EXPECT_TRUE(ask(kAnn, Query::wait, {key}).empty());
+  };
   waits("set");
   EXPECT_EQ(ask(kBob, Query::set, {"set"}, {{}}).size(), 1U);
   waits("cas");

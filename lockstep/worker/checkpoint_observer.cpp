@@ -31,6 +31,7 @@ void CheckpointObserver::save(const engine::TrainState& state) {
   info.config_json = config::to_json_text(job_.config);
   info.config_hash = config::config_hash(job_.config);
   info.seed = job_.config.run.seed;
+  info.layout = "data=" + std::to_string(job_.plan.batch.data_ranks);
   checkpoint::save(state, dir_, info, world_, job_.config.checkpoint.keep);
   saved_step_ = state.step;
   note("checkpoint saved at step " + std::to_string(state.step));
@@ -54,8 +55,11 @@ bool CheckpointObserver::load_newest(engine::TrainState& state) {
 }
 
 void CheckpointObserver::load_from(const fs::path& folder, engine::TrainState& state) {
-  checkpoint::load(state, folder, world_);
+  const checkpoint::Manifest manifest = checkpoint::load(state, folder, world_);
   saved_step_ = state.step;
+  if (manifest.config_hash != config::config_hash(job_.config)) {
+    note("the configuration differs from the one that saved " + folder.filename().string());
+  }
   note("going on from " + folder.string() + " (step " + std::to_string(state.step) + ")");
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "lockstep/comm/group.h"
+#include "lockstep/comm/world.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/engine/trainer.h"
@@ -24,21 +24,11 @@
 namespace lockstep::worker {
 namespace {
 
-std::unique_ptr<comm::Group> join_world(const config::RankEnv& env) {
-  comm::GroupOptions options;
-  options.rank = env.rank;
-  options.size = env.world_size;
-  options.store_host = env.store_host;
-  options.store_port = env.store_port;
-  options.host_store = !env.store_hosted && env.rank == 0;
-  return comm::make_gloo_group(options);
-}
-
 /// One run of one rank. Members are in the order they depend on each other.
 class TrainJob {
  public:
   TrainJob(const RankArgs& args, const config::RankEnv& env)
-      : world_(join_world(env)), job_(obtain_job(args, *world_)), mesh_(job_.plan.degree) {
+      : world_(comm::join_world(env)), job_(obtain_job(args, *world_)), mesh_(job_.plan.degree) {
     at::set_num_threads(job_.config.run.threads);
     if (mesh_.is_first(Rank{world_->rank()}, Axis::dp)) {
       sink_.emplace(env.report_fd, args.quiet, args.color);

@@ -27,7 +27,8 @@ class Blanker {
       } else if (text_.compare(at_, 2, "R\"") == 0 && (at_ == 0 || !is_word(text_[at_ - 1]))) {
         const auto open = text_.find('(', at_);
         literal(after(")" + text_.substr(at_ + 2, open - at_ - 2) + "\"", open));
-      } else if (text_[at_] == '"' || (text_[at_] == '\'' && (at_ == 0 || !is_word(text_[at_ - 1])))) {
+      } else if (text_[at_] == '"' ||
+                 (text_[at_] == '\'' && (at_ == 0 || !is_word(text_[at_ - 1])))) {
         literal(end_of_literal());
       } else {
         ++at_;
@@ -80,8 +81,9 @@ void blank_preprocessor_lines(std::string& code) {
     const auto first = code.find_first_not_of(' ', start);
     inside = inside || (first < end && code[first] == '#');
     const bool goes_on = inside && end > start && code[end - 1] == '\\';
-    if (inside) std::fill(code.begin() + static_cast<std::ptrdiff_t>(start),
-                          code.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+    if (inside)
+      std::fill(code.begin() + static_cast<std::ptrdiff_t>(start),
+                code.begin() + static_cast<std::ptrdiff_t>(end), ' ');
     inside = goes_on;
     start = end + 1;
   }
@@ -93,8 +95,8 @@ enum class Opens { scope, function, value, initializer };
 std::string without_attributes_and_template(const std::string& head) {
   static const std::regex kAttribute(R"(\[\[[^\]]*\]\])");
   std::string left = std::regex_replace(head, kAttribute, "");
-  for (auto at = left.find("template"); at == left.find_first_not_of(" \n") && at != std::string::npos;
-       at = left.find("template")) {
+  for (auto at = left.find("template");
+       at == left.find_first_not_of(" \n") && at != std::string::npos; at = left.find("template")) {
     int depth = 0;
     auto end = left.find('<', at);
     for (; end < left.size(); ++end) {
@@ -111,7 +113,8 @@ Opens what_opens(const std::string& raw_head) {
   static const std::regex kAssigned(R"([^=!<>]=\s*[^=]*$|=\s*$|\breturn\b)");
   static const std::regex kMemberStart(R"(\)[^()]*[^:]:[^:])");  // ") : a_(1), b_"
   static const std::regex kOperator(R"(\boperator\s*[^\s\w(]+)");
-  const std::string head = std::regex_replace(without_attributes_and_template(raw_head), kOperator, "op");
+  const std::string head =
+      std::regex_replace(without_attributes_and_template(raw_head), kOperator, "op");
   if (std::regex_search(head, kScope) && head.find('(') == std::string::npos) return Opens::scope;
   if (head.find('(') == std::string::npos) return Opens::value;
   const auto last = head.find_last_not_of(" \n");

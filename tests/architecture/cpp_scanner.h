@@ -18,8 +18,8 @@ struct FunctionSpan {
   [[nodiscard]] int lines() const { return last_line - first_line + 1; }
 };
 
-/// Functions with a body, tests too; a lambda counts to the function around it. Found by braces, not by
-/// a parser: good for code that clang-format has formatted.
+/// Functions with a body, tests too; a lambda counts to the function around it. Found by braces,
+/// not by a parser: good for code that clang-format has formatted.
 [[nodiscard]] std::vector<FunctionSpan> functions_of(const std::string& text);
 
 struct LineCounts {

@@ -35,7 +35,8 @@ bool is_repository_path(const std::string& text) {
 }
 
 bool exists_from(const SourceFile& document, const std::string& path) {
-  return fs::exists(root() / path) || fs::exists(root() / fs::path(document.path).parent_path() / path);
+  return fs::exists(root() / path) ||
+         fs::exists(root() / fs::path(document.path).parent_path() / path);
 }
 
 TEST(Documents, EveryPathInBackticksExists) {
@@ -65,8 +66,10 @@ TEST(Documents, TheFrontPageNamesEveryTopFolder) {
   }
   for (const auto& entry : fs::directory_iterator(root())) {
     const std::string name = entry.path().filename().string();
-    if (!entry.is_directory() || name.starts_with(".") || name == "build" || name == "runs") continue;
-    EXPECT_NE(front.find(name + "/"), std::string::npos) << "README.md does not name " << name << "/";
+    if (!entry.is_directory() || name.starts_with(".") || name == "build" || name == "runs")
+      continue;
+    EXPECT_NE(front.find(name + "/"), std::string::npos)
+        << "README.md does not name " << name << "/";
   }
 }
 

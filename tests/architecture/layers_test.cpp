@@ -50,30 +50,33 @@ TEST(Layers, EveryLineNamesFoldersThatHaveALine) {
 }
 
 TEST(Layers, EveryIncludeIsAllowedByTheTable) {
-  for_each_include([](const SourceFile& file, const std::string& folder, const std::string& included) {
-    if (included.starts_with("tests/")) {
-      EXPECT_TRUE(file.is_test()) << file.path << " includes " << included;
-    }
-    if (!included.starts_with("lockstep/")) return;
-    EXPECT_TRUE(std::filesystem::exists(root() / included)) << file.path << ": " << included;
-    const std::string other = folder_of(included);
-    EXPECT_TRUE(other == folder || layers().at(folder).may_include.contains(other))
-        << file.path << " includes " << included << ", but docs/layers.txt does not let " << folder
-        << " include " << other;
-  });
+  for_each_include(
+      [](const SourceFile& file, const std::string& folder, const std::string& included) {
+        if (included.starts_with("tests/")) {
+          EXPECT_TRUE(file.is_test()) << file.path << " includes " << included;
+        }
+        if (!included.starts_with("lockstep/")) return;
+        EXPECT_TRUE(std::filesystem::exists(root() / included)) << file.path << ": " << included;
+        const std::string other = folder_of(included);
+        EXPECT_TRUE(other == folder || layers().at(folder).may_include.contains(other))
+            << file.path << " includes " << included << ", but docs/layers.txt does not let "
+            << folder << " include " << other;
+      });
 }
 
 TEST(Layers, OnlyFoldersMarkedTIncludeLibTorch) {
-  for_each_include([](const SourceFile& file, const std::string& folder, const std::string& included) {
-    EXPECT_TRUE(!is_torch_header(included) || layers().at(folder).links_torch)
-        << file.path << " includes " << included;
-  });
+  for_each_include(
+      [](const SourceFile& file, const std::string& folder, const std::string& included) {
+        EXPECT_TRUE(!is_torch_header(included) || layers().at(folder).links_torch)
+            << file.path << " includes " << included;
+      });
 }
 
 TEST(Layers, AFolderWithoutLibTorchMayIncludeNoFolderWithIt) {
   for (const auto& [folder, layer] : layers()) {
     for (const auto& other : layer.may_include) {
-      EXPECT_TRUE(layer.links_torch || !layers().at(other).links_torch) << folder << " -> " << other;
+      EXPECT_TRUE(layer.links_torch || !layers().at(other).links_torch)
+          << folder << " -> " << other;
     }
   }
 }
@@ -85,7 +88,8 @@ TEST(Layers, TheTorchHeaderThatCostsThirteenSecondsIsIncludedNowhere) {
 }
 
 /// Visits `folder` depth first; a folder met again on the way down closes a cycle.
-void expect_no_cycle(const std::string& folder, const std::map<std::string, std::set<std::string>>& graph,
+void expect_no_cycle(const std::string& folder,
+                     const std::map<std::string, std::set<std::string>>& graph,
                      std::vector<std::string>& way, std::set<std::string>& done) {
   if (done.contains(folder)) return;
   ASSERT_EQ(std::find(way.begin(), way.end(), folder), way.end())

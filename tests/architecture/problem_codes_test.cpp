@@ -32,7 +32,8 @@ std::map<std::string, std::string> codes_in_use() {
 
 TEST(ProblemCodes, EveryCodeThatTheSourcesPrintIsExplained) {
   for (const auto& [code, path] : codes_in_use()) {
-    EXPECT_NE(find_problem_code(code), nullptr) << code << " in " << path << " has no row in " << kTable;
+    EXPECT_NE(find_problem_code(code), nullptr)
+        << code << " in " << path << " has no row in " << kTable;
   }
 }
 

@@ -32,7 +32,8 @@ std::vector<SourceFile> read_all_files() {
     const bool executable = (it->status().permissions() & fs::perms::owner_exec) != fs::perms::none;
     files.push_back({fs::relative(it->path(), root()).string(), read_text(it->path()), executable});
   }
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
   return files;
 }
 
@@ -55,7 +56,9 @@ std::map<std::string, Layer> read_layers() {
 
 bool SourceFile::is_cpp() const { return path.ends_with(".h") || path.ends_with(".cpp"); }
 bool SourceFile::is_header() const { return path.ends_with(".h"); }
-bool SourceFile::is_test() const { return path.starts_with("tests/") || path.ends_with("_test.cpp"); }
+bool SourceFile::is_test() const {
+  return path.starts_with("tests/") || path.ends_with("_test.cpp");
+}
 
 fs::path root() { return LOCKSTEP_SOURCE_DIR; }
 

@@ -21,7 +21,8 @@ struct SourceFile {
 /// The repository's root.
 [[nodiscard]] std::filesystem::path root();
 
-/// Every file that belongs to the repository (not build/, runs/, .git/ or Python's caches), by path.
+/// Every file that belongs to the repository (not build/, runs/, .git/ or Python's caches), by
+/// path.
 [[nodiscard]] const std::vector<SourceFile>& all_files();
 
 /// A line of docs/layers.txt.
@@ -31,14 +32,17 @@ struct Layer {
 };
 [[nodiscard]] const std::map<std::string, Layer>& layers();
 
-/// The folder below lockstep/ that a file of it is in: "lockstep/data/formats/idx.h" -> "data/formats".
+/// The folder below lockstep/ that a file of it is in: "lockstep/data/formats/idx.h" ->
+/// "data/formats".
 [[nodiscard]] std::string folder_of(std::string_view path);
 
 /// What a file includes, in order: "lockstep/base/error.h", "ATen/ATen.h".
 [[nodiscard]] std::vector<std::string> includes_of(const SourceFile& file);
 
-/// All matches of `pattern` (ECMAScript) in `text`: the whole match, or the first group where there is one.
-[[nodiscard]] std::vector<std::string> find_all(const std::string& text, const std::string& pattern);
+/// All matches of `pattern` (ECMAScript) in `text`: the whole match, or the first group where there
+/// is one.
+[[nodiscard]] std::vector<std::string> find_all(const std::string& text,
+                                                const std::string& pattern);
 
 [[nodiscard]] std::vector<std::string> split_lines(const std::string& text);
 

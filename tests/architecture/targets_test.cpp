@@ -60,7 +60,8 @@ TEST(Targets, EveryFuzzTargetHasACorpus) {
 TEST(Targets, EveryExampleHasAConfigurationOrAProjectAndAPage) {
   for (const auto& example : fs::directory_iterator(root() / "examples")) {
     EXPECT_TRUE(fs::exists(example.path() / "README.md")) << example.path();
-    EXPECT_TRUE(fs::exists(example.path() / "run.toml") || fs::exists(example.path() / "CMakeLists.txt"))
+    EXPECT_TRUE(fs::exists(example.path() / "run.toml") ||
+                fs::exists(example.path() / "CMakeLists.txt"))
         << example.path();
   }
 }

@@ -1,6 +1,7 @@
 // main of a fuzz target in an ordinary test build: replay RUNS CORPUS_FOLDER runs every file of the
-// folder, then RUNS mutations of them drawn from a fixed seed. The same inputs come in every run, so a
-// finding repeats. An input that breaks the target is left in the file named on standard error.
+// folder, then RUNS mutations of them drawn from a fixed seed. The same inputs come in every run,
+// so a finding repeats. An input that breaks the target is left in the file named on standard
+// error.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -36,7 +37,8 @@ std::array<char, 256> finding_path{};
 extern "C" void save_finding(int signal_number) {
   const int fd = ::open(finding_path.data(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   const bool saved = fd >= 0 && ::write(fd, current_data, current_size_bytes) >= 0;
-  const char* text = saved ? "\nreplay: the input that broke the target is in " : "\nreplay: broken by ";
+  const char* text =
+      saved ? "\nreplay: the input that broke the target is in " : "\nreplay: broken by ";
   (void)!::write(2, text, std::char_traits<char>::length(text));
   (void)!::write(2, finding_path.data(), std::char_traits<char>::length(finding_path.data()));
   (void)!::write(2, "\n", 1);
@@ -74,8 +76,8 @@ std::vector<Bytes> read_corpus(const fs::path& folder) {
 }
 
 // The fields that break readers are lengths: values around zero, signs and limits.
-constexpr std::array<std::uint64_t, 10> kEdges{0,          1,          0x7f,       0xff,      0x7fff,
-                                               0xffffffff, 0x7fffffff, 0x80000000, 1ULL << 63, ~0ULL};
+constexpr std::array<std::uint64_t, 10> kEdges{
+    0, 1, 0x7f, 0xff, 0x7fff, 0xffffffff, 0x7fffffff, 0x80000000, 1ULL << 63, ~0ULL};
 
 class Mutator {
  public:
@@ -94,12 +96,24 @@ class Mutator {
 
   void change(Bytes& input) {
     switch (below(7)) {
-      case 0: flip_bit(input); break;
-      case 1: write_edge(input); break;
-      case 2: input.resize(below(input.size() + 1)); break;
-      case 3: insert_bytes(input); break;
-      case 4: erase_bytes(input); break;
-      case 5: splice(input); break;
+      case 0:
+        flip_bit(input);
+        break;
+      case 1:
+        write_edge(input);
+        break;
+      case 2:
+        input.resize(below(input.size() + 1));
+        break;
+      case 3:
+        insert_bytes(input);
+        break;
+      case 4:
+        erase_bytes(input);
+        break;
+      case 5:
+        splice(input);
+        break;
       default:
         if (!input.empty()) input[below(input.size())] = any_byte();
     }
@@ -149,7 +163,8 @@ class Mutator {
 int replay(long runs, const fs::path& folder) {
   auto corpus = read_corpus(folder);
   if (corpus.empty()) {
-    std::cerr << "replay: " << folder.string() << " holds no input (tools/make_corpus.py makes them)\n";
+    std::cerr << "replay: " << folder.string()
+              << " holds no input (tools/make_corpus.py makes them)\n";
     return 1;
   }
   watch_for_findings(folder.filename().string());
@@ -168,6 +183,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: replay RUNS CORPUS_FOLDER\n";
     return 2;
   }
-  // No handler for exceptions: one that leaves the target ends in std::terminate with the input alive.
+  // No handler for exceptions: one that leaves the target ends in std::terminate with the input
+  // alive.
   return replay(std::strtol(argv[1], nullptr, 10), argv[2]);
 }

@@ -16,30 +16,31 @@ using Settings = std::vector<std::string>;
 nlohmann::json train_example(const std::string& name, const Settings& settings) {
   const TemporaryFolder folder;
   std::vector<std::string> argv{program("lockstep"), "train", "examples/" + name + "/run.toml",
-                                "--nproc-per-node",  "2",     "--run-dir", folder / "run"};
+                                "--nproc-per-node",  "2",     "--run-dir",
+                                folder / "run"};
   for (const auto& setting : settings) {
     argv.emplace_back("--set");
     argv.push_back(setting);
   }
   const ProgramResult result = run_program(argv);
   EXPECT_EQ(result.exit_code, 0) << result.describe();
-  const auto summary = nlohmann::json::parse(read_file(folder / "run/summary.json"), nullptr, false);
+  const auto summary =
+      nlohmann::json::parse(read_file(folder / "run/summary.json"), nullptr, false);
   EXPECT_TRUE(summary.is_object()) << result.describe();
   return summary;
 }
 
 TEST(Examples, TheMlpLearnsFashionMnist) {
-  const auto summary = train_example(
-      "mlp", {"run.steps=60", "data.train_samples=8192", "data.eval_samples=1000"});
+  const auto summary =
+      train_example("mlp", {"run.steps=60", "data.train_samples=8192", "data.eval_samples=1000"});
   EXPECT_EQ(summary.at("status"), "done");
   EXPECT_EQ(summary.at("steps"), 60);
   EXPECT_GT(summary.at("eval").at("accuracy").get<double>(), 0.5);  // ten classes: chance is 0.1
 }
 
 TEST(Examples, TheResNetTrainsOnFashionMnist) {
-  const auto summary =
-      train_example("fashion", {"run.steps=3", "batch.micro_batch=16", "data.train_samples=256",
-                                "data.eval_samples=64"});
+  const auto summary = train_example("fashion", {"run.steps=3", "batch.micro_batch=16",
+                                                 "data.train_samples=256", "data.eval_samples=64"});
   EXPECT_EQ(summary.at("steps"), 3);
   EXPECT_GT(summary.at("samples_per_s").get<double>(), 0.0);
 }
@@ -68,10 +69,9 @@ TEST(Examples, TheResNet18TrainsOnCifarFiles) {
     write_file(data / ("data_batch_" + std::to_string(i) + ".bin"), cifar_records());
   }
   write_file(data / "test_batch.bin", cifar_records());
-  const auto summary =
-      train_example("resnet18_cifar", {"run.steps=2", "batch.micro_batch=4",
-                                       "data.train=" + data.path().string(),
-                                       "data.eval=" + data.path().string()});
+  const auto summary = train_example(
+      "resnet18_cifar", {"run.steps=2", "batch.micro_batch=4", "data.train=" + data.path().string(),
+                         "data.eval=" + data.path().string()});
   EXPECT_EQ(summary.at("steps"), 2);
   EXPECT_TRUE(summary.at("eval").contains("accuracy"));
 }

@@ -53,7 +53,8 @@ fs::path make_folder() {
 }  // namespace
 
 std::string ProgramResult::describe() const {
-  std::string text = timed_out ? "killed by the test's deadline" : "exit " + std::to_string(exit_code);
+  std::string text =
+      timed_out ? "killed by the test's deadline" : "exit " + std::to_string(exit_code);
   if (signal != 0) text += ", signal " + std::to_string(signal);
   return text + " after " + std::to_string(seconds) + " s\n--- out\n" + out + "\n--- err\n" + err;
 }
@@ -63,7 +64,9 @@ std::string program(const std::string& name) {
 }
 
 RunningProgram::RunningProgram(const std::vector<std::string>& argv, const ProgramOptions& options)
-    : start_(std::chrono::steady_clock::now()), deadline_(options.deadline), folder_(make_folder()) {
+    : start_(std::chrono::steady_clock::now()),
+      deadline_(options.deadline),
+      folder_(make_folder()) {
   auto args = argv;
   auto env = environment_with(options.extra_env);
   posix_spawn_file_actions_t actions;

@@ -13,7 +13,8 @@ namespace lockstep::test {
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-test-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "lockstep-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
       throw std::system_error(errno, std::generic_category(), pattern);
     }

@@ -140,8 +140,7 @@ std::vector<std::uint8_t> read_up_to(ByteSource& source, std::uint64_t limit_byt
 }
 
 std::vector<std::uint8_t> read_all(ByteSource& source) {
-  std::vector<std::uint8_t> bytes =
-      read_up_to(source, std::numeric_limits<std::int64_t>::max());
+  std::vector<std::uint8_t> bytes = read_up_to(source, std::numeric_limits<std::int64_t>::max());
   bytes.shrink_to_fit();
   return bytes;
 }

@@ -44,20 +44,19 @@ void check_labels(const ByteSource& source, CifarKind kind, std::span<const std:
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const int label = std::to_integer<int>(labels[i]);
     if (label < limits[i]) continue;
-    throw BadData({"LS-2004", source.name() + ": offset " + std::to_string(offset + i),
-                   "label " + std::to_string(label) + ", expected less than " +
-                       std::to_string(limits[i]),
-                   "not a CIFAR file in binary form, or damaged: see docs/formats/cifar.md"});
+    throw BadData(
+        {"LS-2004", source.name() + ": offset " + std::to_string(offset + i),
+         "label " + std::to_string(label) + ", expected less than " + std::to_string(limits[i]),
+         "not a CIFAR file in binary form, or damaged: see docs/formats/cifar.md"});
   }
 }
 
 [[noreturn]] void fail_truncated(const ByteSource& source, std::int64_t record, std::size_t got) {
-  throw BadData({"LS-2002",
-                 source.name() + ": offset " + std::to_string(source.offset_bytes() - got),
-                 "the last record has " + std::to_string(got) + " bytes, expected " +
-                     std::to_string(record) + "; the file has " +
-                     std::to_string(source.offset_bytes()) + " bytes",
-                 "copy or download the file again"});
+  throw BadData(
+      {"LS-2002", source.name() + ": offset " + std::to_string(source.offset_bytes() - got),
+       "the last record has " + std::to_string(got) + " bytes, expected " + std::to_string(record) +
+           "; the file has " + std::to_string(source.offset_bytes()) + " bytes",
+       "copy or download the file again"});
 }
 
 // A single file tells its kind by the standard names, else by the record size that divides it.
@@ -65,8 +64,8 @@ CifarKind kind_of_file(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name == "train.bin" || name == "test.bin") return CifarKind::cifar100;
   const std::int64_t size = file_bytes(path);
-  const bool fits_only_100 = size % record_bytes(CifarKind::cifar10) != 0 &&
-                             size % record_bytes(CifarKind::cifar100) == 0;
+  const bool fits_only_100 =
+      size % record_bytes(CifarKind::cifar10) != 0 && size % record_bytes(CifarKind::cifar100) == 0;
   return fits_only_100 ? CifarKind::cifar100 : CifarKind::cifar10;
 }
 

@@ -25,7 +25,10 @@ Problem problem_of(const std::function<void()>& action) {
 
 // Image i has label `first_label` + i and all pixels i, but for a first pixel of 200.
 LabelledImages make_images(std::int64_t count, int first_label) {
-  LabelledImages images{.count = count, .channels = 3, .height = 32, .width = 32};
+  LabelledImages images;
+  images.count = count;
+  images.channels = 3;
+  images.height = images.width = 32;
   for (std::int64_t i = 0; i < count; ++i) {
     images.labels.push_back(static_cast<std::uint8_t>(first_label + i));
     images.pixels.push_back(200);
@@ -37,8 +40,7 @@ LabelledImages make_images(std::int64_t count, int first_label) {
 TEST(Cifar, WritingAndReadingGiveTheSameImagesInBothKinds) {
   const test::ScratchFolder scratch;
   for (const CifarKind kind : {CifarKind::cifar10, CifarKind::cifar100}) {
-    const LabelledImages written =
-        make_images(3, static_cast<int>(cifar_classes(kind)) - 3);
+    const LabelledImages written = make_images(3, static_cast<int>(cifar_classes(kind)) - 3);
     write_cifar(scratch.file("some.bin"), kind, written);
     const LabelledImages back = read_cifar(scratch.file("some.bin"), CifarPart::train);
     EXPECT_EQ(back.count, 3);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/fd.h"
 #include "lockstep/data/formats/debian_package.h"
 
 namespace lockstep::data {
@@ -22,25 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kErrorTextBytes = 2000;  // of the program's complaints; the rest is dropped
 constexpr std::size_t kChunkBytes = 64 * 1024;
-
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() { close(); }
-  [[nodiscard]] int get() const { return fd_; }
-  void close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
-
- private:
-  int fd_ = -1;
-};
 
 struct Pipe {
   Fd read_end, write_end;
@@ -92,8 +74,8 @@ class Runner {
     Pipe out = make_pipe();
     Pipe err = make_pipe();
     Child child(start(out.write_end.get(), err.write_end.get()));
-    out.write_end.close();
-    err.write_end.close();
+    out.write_end.reset();
+    err.write_end.reset();
     drain(out.read_end, err.read_end);
     // A program that closed its output may still run: it too has to end in time.
     while (!child.ended()) ::poll(nullptr, 0, std::min(time_left_ms(), 5));
@@ -134,7 +116,8 @@ class Runner {
   }
 
   int time_left_ms() const {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(ends_at_ - Clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(ends_at_ - Clock::now());
     if (left.count() <= 0) {
       fail("did not end within " + std::to_string(limits_.deadline.count() / 1000) + " s",
            "write its output into a file once and name that file");
@@ -143,13 +126,13 @@ class Runner {
   }
 
   void drain(Fd& out, Fd& err) {
-    while (out.get() >= 0 || err.get() >= 0) {
+    while (out || err) {
       std::array<pollfd, 2> waiting{{{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}}};
       if (::poll(waiting.data(), waiting.size(), time_left_ms()) < 0 && errno != EINTR) {
         fail(std::string("poll: ") + strerror(errno), "try again");
       }
-      if (waiting[0].revents != 0 && !append_output(out)) out.close();
-      if (waiting[1].revents != 0 && !append_error_text(err)) err.close();
+      if (waiting[0].revents != 0 && !append_output(out)) out.reset();
+      if (waiting[1].revents != 0 && !append_error_text(err)) err.reset();
     }
   }
 

@@ -15,7 +15,8 @@ struct CommandLimits {
 
 /// Runs `argv` (argv[0] searched in PATH; standard input empty) and returns its standard output.
 /// \throws EnvironmentFault (LS-2006) when it cannot be started (naming the Debian package where
-/// known), ends with another status than 0, prints too much or does not end in time; it is killed then.
+/// known), ends with another status than 0, prints too much or does not end in time; it is killed
+/// then.
 [[nodiscard]] std::vector<std::uint8_t> command_output(const std::vector<std::string>& argv,
                                                        const CommandLimits& limits = {});
 

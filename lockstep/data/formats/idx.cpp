@@ -23,11 +23,11 @@ constexpr std::string_view kLabels = "labels-idx1";
   throw BadData({code, source.name() + ": offset " + std::to_string(offset), what, fix});
 }
 
-[[noreturn]] void fail_length(const ByteSource& source, std::uint64_t offset, std::uint64_t expected,
-                              const std::string& actual) {
+[[noreturn]] void fail_length(const ByteSource& source, std::uint64_t offset,
+                              std::uint64_t expected, const std::string& actual) {
   fail(source, "LS-2002", offset,
-       "the header announces " + std::to_string(expected) + " bytes in all, the file has " + actual +
-           (source.compressed() ? " (inflated)" : ""),
+       "the header announces " + std::to_string(expected) + " bytes in all, the file has " +
+           actual + (source.compressed() ? " (inflated)" : ""),
        "copy or download the file again");
 }
 
@@ -116,10 +116,10 @@ std::string images_path(const std::string& location, IdxPart part) {
 std::string labels_path(const std::string& images) {
   const std::size_t at = images.rfind(kImages);
   if (at == std::string::npos) {
-    throw UsageError({{"LS-2003", images,
-                       "the labels' file cannot be derived: the name has no \"images-idx3\"",
-                       "name a folder with the standard names, or a file like "
-                       "train-images-idx3-ubyte.gz"}});
+    throw UsageError(
+        {{"LS-2003", images, "the labels' file cannot be derived: the name has no \"images-idx3\"",
+          "name a folder with the standard names, or a file like "
+          "train-images-idx3-ubyte.gz"}});
   }
   std::string labels = images;
   return labels.replace(at, kImages.size(), kLabels);
@@ -139,8 +139,9 @@ IdxArray parse_idx(ByteSource& source) {
   }
   std::byte extra{};
   if (source.read({&extra, 1}) != 0) {
-    const std::string actual =
-        source.compressed() ? "more" : std::to_string(source.offset_bytes() + source.at_most_bytes());
+    const std::string actual = source.compressed()
+                                   ? "more"
+                                   : std::to_string(source.offset_bytes() + source.at_most_bytes());
     fail_length(source, expected, expected, actual);
   }
   return array;

@@ -64,9 +64,7 @@ TEST(Idx, ParsesDimensionsAndValues) {
   EXPECT_EQ(array.values, (Bytes{1, 2, 3, 4, 5, 6}));
 }
 
-TEST(Idx, AnArrayWithoutElementsIsValid) {
-  EXPECT_TRUE(parse(header({0, 28, 28})).values.empty());
-}
+TEST(Idx, AnArrayWithoutElementsIsValid) { EXPECT_TRUE(parse(header({0, 28, 28})).values.empty()); }
 
 TEST(Idx, WritingAndReadingGiveTheSameArrayPlainAndPacked) {
   const test::ScratchFolder scratch;
@@ -85,7 +83,9 @@ TEST(Idx, EveryShorterFileIsBadDataWithBothLengths) {
     const Problem problem = problem_of_parsing(Bytes(whole.begin(), whole.begin() + length));
     EXPECT_EQ(problem.code, "LS-2002") << length;
     EXPECT_NE(problem.what.find(" " + std::to_string(length)), std::string::npos) << problem.what;
-    if (length >= 12) EXPECT_NE(problem.what.find("18 bytes in all"), std::string::npos);
+    const char* const announced =
+        length < 12 ? "the header announces" : "announces 18 bytes in all";
+    EXPECT_NE(problem.what.find(announced), std::string::npos) << problem.what;
     EXPECT_NE(problem.where.find("array.idx: offset "), std::string::npos);
   }
 }
@@ -160,7 +160,8 @@ TEST(IdxImages, AnArrayWithOtherDimensionsIsNoImageFile) {
 
 TEST(IdxImages, AMissingFolderOfAPackageNamesThePackage) {
   const auto read = [] {
-    (void)read_idx_images("/usr/share/datasets/fashion-mnist/nowhere/x-images-idx3", IdxPart::train);
+    (void)read_idx_images("/usr/share/datasets/fashion-mnist/nowhere/x-images-idx3",
+                          IdxPart::train);
   };
   EXPECT_EQ(problem_of<EnvironmentFault>(read).fix, "apt-get install dataset-fashion-mnist");
 }

@@ -15,7 +15,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string to_string(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+std::string to_string(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
 
 Problem problem_of(const std::function<void()>& action) {
   try {

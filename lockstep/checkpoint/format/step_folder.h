@@ -1,0 +1,52 @@
+// The folders step-N of one run: which are complete, how a new one appears whole, how old ones go.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::checkpoint {
+
+struct StepFolder {
+  std::filesystem::path path;
+  std::int64_t step = 0;
+};
+
+/// Folders that hold a manifest, newest (highest step) first. A missing `checkpoints_dir` has none.
+/// The manifest is not read: it may still be damaged, so try the next one when load() throws.
+[[nodiscard]] std::vector<StepFolder> complete_steps(const std::filesystem::path& checkpoints_dir);
+
+/// The first of complete_steps().
+[[nodiscard]] std::optional<std::filesystem::path> newest_complete(
+    const std::filesystem::path& checkpoints_dir);
+
+/// A checkpoint being written, hidden from complete_steps() until commit(). One writer at a time
+/// per `checkpoints_dir`.
+class StepDraft {
+ public:
+  /// Makes `checkpoints_dir` and a hidden folder in it, after removing what dead writers left there.
+  /// \throws std::filesystem::filesystem_error.
+  StepDraft(std::filesystem::path checkpoints_dir, std::int64_t step);
+  StepDraft(const StepDraft&) = delete;
+  StepDraft& operator=(const StepDraft&) = delete;
+  ~StepDraft();  // removes the folder when it was not committed
+
+  /// Where the files go. Each must be flushed by who writes it.
+  [[nodiscard]] const std::filesystem::path& path() const { return draft_; }
+
+  /// Takes the place of step-N in one move, also when there is one already, and flushes it.
+  /// \returns its path. \throws std::filesystem::filesystem_error.
+  std::filesystem::path commit();
+
+ private:
+  std::filesystem::path checkpoints_dir_;
+  std::filesystem::path final_;
+  std::filesystem::path draft_;
+};
+
+/// Keeps the `keep` newest complete steps and removes the others; 0 keeps all. A folder disappears
+/// in one move before its files go. \throws std::filesystem::filesystem_error.
+void remove_old_steps(const std::filesystem::path& checkpoints_dir, int keep);
+
+}  // namespace lockstep::checkpoint

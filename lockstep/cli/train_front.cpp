@@ -1,0 +1,174 @@
+#include "lockstep/cli/train_front.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <utility>
+
+#include "lockstep/base/run_dir.h"
+#include "lockstep/cli/run_flags.h"
+#include "lockstep/cli/worker_program.h"
+#include "lockstep/config/parse.h"
+#include "lockstep/launch/local_job.h"
+#include "lockstep/metrics/console.h"
+#include "lockstep/metrics/events_file.h"
+#include "lockstep/planner/job.h"
+#include "lockstep/planner/planner.h"
+
+namespace lockstep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::size_t terminal_columns() {
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+/// With --json everything for people goes to the error stream.
+metrics::ConsoleOptions console_options(const Context& context) {
+  metrics::ConsoleOptions options;
+  options.terminal = context.out_is_terminal && !context.json;
+  options.style = {.color = context.color, .utf8 = context.utf8};
+  options.width = terminal_columns();
+  options.quiet = context.quiet;
+  return options;
+}
+
+/// A checkpoint named on the command line must be there before any rank starts.
+void check_resume(const planner::Job& job, const std::string& run_dir) {
+  if (job.resume == "auto" || job.resume == "none") return;
+  const std::string& dir = job.config.checkpoint.dir;
+  const fs::path checkpoints = dir.empty() ? fs::path(run_dir) / "checkpoints" : fs::path(dir);
+  if (fs::is_directory(job.resume) || fs::is_directory(checkpoints / job.resume)) return;
+  throw UsageError({{"LS-1001", "--resume " + job.resume,
+                     "no such folder, and no such checkpoint in " + checkpoints.string(),
+                     "name a folder or a tag that is there; auto takes the newest one"}});
+}
+
+/// One folder of logs per call: going on in a run directory keeps the logs of before.
+std::string new_log_folder(const fs::path& run_dir) {
+  int number = 1;
+  while (fs::exists(run_dir / "logs" / std::to_string(number))) ++number;
+  return (run_dir / "logs" / std::to_string(number)).string();
+}
+
+/// A training run from its plan to its summary.
+class Front {
+ public:
+  Front(const Args& args, const Context& context)
+      : context_(context),
+        console_(context.json ? context.err : context.out, console_options(context)) {
+    const Host host = probe_host();
+    job_.config = read_run(args);
+    launch_.nproc_per_node = ranks_of(args, job_.config, host);
+    job_.plan = planner::make_plan(job_.config, host, launch_.nproc_per_node);
+    job_.resume = args.text("--resume", "auto");
+    launch_.threads_per_rank = job_.config.run.threads;
+    launch_.master_addr = args.text("--master-addr", "127.0.0.1");
+    launch_.master_port = static_cast<int>(args.integer("--master-port").value_or(0));
+    wanted_run_dir_ = args.text("--run-dir");
+    check_resume(job_, wanted_run_dir_);
+  }
+
+  Exit dry_run() {
+    job_.run_dir = wanted_run_dir_.empty() ? "RUN_DIR" : wanted_run_dir_;
+    const auto command = worker_command("lockstep-worker");
+    if (context_.json) {
+      const nlohmann::ordered_json document{
+          {"plan", nlohmann::ordered_json::parse(parallel::to_json_text(job_.plan))},
+          {"nproc_per_node", launch_.nproc_per_node},
+          {"command", command}};
+      context_.out << document.dump() << std::endl;
+      return Exit::ok;
+    }
+    console_.show_plan(job_.plan, job_.config.run.name);
+    context_.out << "would start " << launch_.nproc_per_node << " x:";
+    for (const auto& word : command) context_.out << ' ' << word;
+    context_.out << std::endl;
+    return Exit::ok;
+  }
+
+  Exit train() {
+    const std::string worker = find_worker(context_);
+    prepare_run_dir();
+    console_.show_plan(job_.plan, job_.config.run.name);
+    launch_.command = worker_command(worker);
+    launch_.log_dir = new_log_folder(job_.run_dir);
+    launch_.on_report = [this](const std::string& line) { show(line); };
+    launch::LocalJobResult result = launch::run_local_job(launch_);
+    if (result.exit == Exit::ok) {
+      if (context_.json && summary_) context_.out << engine::to_json_text(*summary_) << std::endl;
+      return Exit::ok;
+    }
+    return report_end(std::move(result));
+  }
+
+ private:
+  /// Errors of workers come back as JSON, so that they can be shown in the form asked for here.
+  [[nodiscard]] std::vector<std::string> worker_command(const std::string& worker) const {
+    return {worker, "train", "--job", (fs::path(job_.run_dir) / "job.json").string(), "--json"};
+  }
+
+  void prepare_run_dir() {
+    const fs::path dir = make_run_dir(wanted_run_dir_, job_.config.run.name);
+    job_.run_dir = dir.string();
+    metrics::write_whole_file(dir / "config.json", config::to_json_text(job_.config) + "\n");
+    metrics::write_whole_file(dir / "plan.json", parallel::to_json_text(job_.plan) + "\n");
+    metrics::write_whole_file(dir / "job.json", planner::to_json_text(job_) + "\n");
+  }
+
+  void show(const std::string& line) {
+    try {
+      const metrics::ReportLine report = metrics::read_report_line(line);
+      if (const auto* summary = std::get_if<engine::RunSummary>(&report)) summary_ = *summary;
+      console_.show(report);
+    } catch (const BadData& error) {  // what was measured is lost, not the training
+      console_.note("a report of rank 0 cannot be read: " + error.problems().front().what);
+    }
+  }
+
+  Exit report_end(launch::LocalJobResult result) {
+    if (result.exit == Exit::requeue) {
+      if (context_.json && summary_) context_.out << engine::to_json_text(*summary_) << std::endl;
+      context_.err << "stopped with the state saved; the same command with --run-dir "
+                   << job_.run_dir << " goes on from there" << std::endl;
+      return result.exit;
+    }
+    std::vector<Problem> problems;
+    if (result.first_failure) {
+      problems = problems_of_worker(result.first_failure->last_stderr);
+      if (!problems.empty()) result.first_failure->last_stderr = to_text(problems);
+    }
+    const std::string text =
+        launch::describe(result) + "all that the ranks printed: " + launch_.log_dir + "\n";
+    if (!context_.json) {
+      context_.err << text << std::flush;
+      return result.exit;
+    }
+    if (problems.empty())
+      problems.push_back({"LS-3006", job_.run_dir, text, "see the cause above"});
+    throw Error(result.exit, std::move(problems));
+  }
+
+  const Context& context_;
+  metrics::Console console_;
+  planner::Job job_;
+  launch::LocalJobOptions launch_;
+  std::string wanted_run_dir_;
+  std::optional<engine::RunSummary> summary_;
+};
+
+}  // namespace
+
+Exit run_front(const Args& args, const Context& context) {
+  Front front(args, context);
+  return args.has("--dry-run") ? front.dry_run() : front.train();
+}
+
+}  // namespace lockstep::cli

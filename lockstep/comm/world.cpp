@@ -1,0 +1,26 @@
+#include "lockstep/comm/world.h"
+
+#include <cstdlib>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::comm {
+
+std::unique_ptr<Group> join_world(const config::RankEnv& env) {
+  GroupOptions options;
+  options.rank = env.rank;
+  options.size = env.world_size;
+  options.store_host = env.store_host;
+  options.store_port = env.store_port;
+  options.host_store = !env.store_hosted && env.rank == 0;
+  return make_gloo_group(options);
+}
+
+std::unique_ptr<Group> join_world() {
+  config::Starter starter =
+      config::read_starter([](const char* name) { return std::getenv(name); }, "rank");
+  if (!starter.problems.empty()) throw UsageError(std::move(starter.problems));
+  return join_world(starter.env);
+}
+
+}  // namespace lockstep::comm

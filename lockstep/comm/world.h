@@ -1,0 +1,18 @@
+// The group of all ranks of a job, joined from what a starter gave this process.
+#pragma once
+#include <memory>
+
+#include "lockstep/comm/group.h"
+#include "lockstep/config/starter.h"
+
+namespace lockstep::comm {
+
+/// Collective over the job. \param env from config::read_starter(); the default is one rank alone.
+/// Rank 0 serves the store when no launcher does. \throws as make_gloo_group().
+[[nodiscard]] std::unique_ptr<Group> join_world(const config::RankEnv& env);
+
+/// The same from this process's own environment: torchrun, lockstep, srun or mpirun variables; none =
+/// one rank alone. \throws UsageError when they are half-set or contradict each other.
+[[nodiscard]] std::unique_ptr<Group> join_world();
+
+}  // namespace lockstep::comm

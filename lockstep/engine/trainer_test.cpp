@@ -1,0 +1,269 @@
+#include "lockstep/engine/trainer.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lockstep/base/error.h"
+#include "lockstep/engine/evaluate.h"
+#include "lockstep/parallel/compose.h"
+#include "lockstep/parallel/strategies/registry.h"
+#include "tests/support/rank_processes.h"
+
+namespace lockstep::engine {
+namespace {
+
+/// Points of a line through two classes; sample `bad` has a feature that is not a number.
+class Points : public data::Dataset {
+ public:
+  explicit Points(std::int64_t size, std::int64_t bad = -1) : size_(size), bad_(bad) {}
+  [[nodiscard]] std::int64_t size() const override { return size_; }
+  [[nodiscard]] bool counts_tokens() const override { return false; }
+  [[nodiscard]] data::Batch collate(std::span<const std::int64_t> ids,
+                                    std::uint64_t /*augment_key*/) const override {
+    const auto n = static_cast<std::int64_t>(ids.size());
+    data::Batch batch{at::empty({n, 6}), at::empty({n}, at::kLong), n, n};
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t id = ids[static_cast<std::size_t>(i)];
+      for (std::int64_t f = 0; f < 6; ++f) {
+        batch.input[i][f] = std::sin(static_cast<double>(id * 7 + f));
+      }
+      if (id == bad_) batch.input[i][0] = std::numeric_limits<float>::quiet_NaN();
+      batch.target[i] = id % 3;
+    }
+    return batch;
+  }
+
+ private:
+  std::int64_t size_;
+  std::int64_t bad_;
+};
+
+config::RunConfig tiny_config() {
+  config::RunConfig config;
+  config.model.family = config::Family::mlp;
+  config.model.inputs = 6;
+  config.model.width = 16;
+  config.model.layers = 1;
+  config.model.classes = 3;
+  config.optimizer.momentum = 0.9;
+  config.run.steps = 6;
+  return config;
+}
+
+/// A run of a tiny MLP on `group`, of 8 samples a step in 4 leaves.
+struct TinyRun {
+  TinyRun(comm::Group& group, config::RunConfig c, const data::Dataset& data,
+          const data::Dataset* eval = nullptr)
+      : config(std::move(c)),
+        sampler(data.size(), 1, 8),
+        loader(data, sampler, {group.rank() * 4 / group.size(), 4 / group.size(), 4}, {1, 0, 1}) {
+    plan.strategies = {"data_parallel"};
+    plan.degree = {1, group.size(), 1};
+    plan.batch = {8, 2, 4 / group.size(), group.size(), 4, true};
+    session = parallel::compose({config, plan, Mesh(plan.degree), {group, group}},
+                                model::make_model(config.model, 0, 1), parallel::strategies());
+    trainer = std::make_unique<Trainer>(
+        TrainerParts{config, plan, *session, group, sampler, loader, eval, false});
+  }
+  config::RunConfig config;
+  parallel::ParallelPlan plan;
+  data::Sampler sampler;
+  data::Loader loader;
+  std::unique_ptr<parallel::Session> session;
+  std::unique_ptr<Trainer> trainer;
+};
+
+std::unique_ptr<comm::Group> alone() { return comm::make_gloo_group({}); }
+
+TEST(Trainer, StepsOrEpochsEndTheRunWhateverComesFirst) {
+  const data::Sampler sampler(100, 1, 8);  // 13 steps an epoch
+  EXPECT_EQ(total_steps({}, sampler), 13);
+  config::RunSection run;
+  run.steps = 20;
+  EXPECT_EQ(total_steps(run, sampler), 20);
+  run.epochs = 1.0;
+  EXPECT_EQ(total_steps(run, sampler), 13);
+  run.epochs = 0.5;
+  EXPECT_EQ(total_steps(run, sampler), 7);
+}
+
+TEST(Trainer, OneTwoAndFourRanksEndInTheSameState) {
+  const Points points(21);  // every third step is uneven
+  for (const int ranks : {2, 4}) {
+    test::run_ranks(ranks, [&](comm::Group& group) {
+      TinyRun ours(group, tiny_config(), points);
+      const auto single = alone();
+      TinyRun reference(*single, tiny_config(), points);
+      EXPECT_EQ(ours.trainer->run(), Outcome::done);
+      EXPECT_EQ(reference.trainer->run(), Outcome::done);
+      EXPECT_EQ(state_sha256(ours.trainer->state()), state_sha256(reference.trainer->state()));
+    });
+  }
+}
+
+// pytorch/pytorch #25162: samplers that pad count 22 of 21 images.
+TEST(Evaluate, TwentyOneSamplesAreTwentyOneOnEveryNumberOfRanks) {
+  const Points points(21);
+  for (const int ranks : {2, 4}) {
+    test::run_ranks(ranks, [&](comm::Group& group) {
+      TinyRun ours(group, tiny_config(), points);
+      const auto single = alone();
+      TinyRun reference(*single, tiny_config(), points);
+      const EvalReport a = evaluate(*ours.session, points, group, 4, 0);
+      const EvalReport b = evaluate(*reference.session, points, *single, 4, 0);
+      EXPECT_EQ(a.weight, 21);
+      EXPECT_EQ(a.accuracy, b.accuracy);
+      EXPECT_EQ(a.loss, b.loss);
+      EXPECT_EQ(std::lround(a.accuracy * 21), a.accuracy * 21);
+    });
+  }
+}
+
+/// Asks to stop after `at` steps, on one rank only.
+class StopAt : public Observer {
+ public:
+  explicit StopAt(std::int64_t at) : at_(at) {}
+  Answer on_step(const StepReport& report, const TrainState& /*state*/) override {
+    last = report;
+    return report.step >= at_ ? Answer::stop : Answer::go_on;
+  }
+  StepReport last;
+
+ private:
+  std::int64_t at_;
+};
+
+TEST(Trainer, WhenOneRankWantsToStopAllStopAtTheSameStep) {
+  const Points points(64);
+  test::run_ranks(2, [&](comm::Group& group) {
+    TinyRun run(group, tiny_config(), points);
+    StopAt stop(group.rank() == 1 ? 3 : 1000);
+    run.trainer->add_observer(stop);
+    EXPECT_EQ(run.trainer->run(), Outcome::stopped);
+    EXPECT_EQ(run.trainer->state().step, 4);
+    EXPECT_EQ(stop.last.per_rank.size(), 2U);
+    EXPECT_GT(stop.last.per_rank[1].step_s, 0);
+  });
+}
+
+/// Keeps one copy of the state and gives it back.
+class Keeper : public Observer {
+ public:
+  explicit Keeper(std::int64_t at) : at_(at) {}
+  Answer on_step(const StepReport& report, const TrainState& state) override {
+    if (report.step == at_ && !report.skipped) keep(state);
+    return Answer::go_on;
+  }
+  bool restore(TrainState& state) override {
+    if (copies_.empty()) return false;
+    for (std::size_t i = 0; i < copies_.size(); ++i) state.entries[i].tensor.copy_(copies_[i]);
+    state.step = step_;
+    state.position = position_;
+    return true;
+  }
+
+ private:
+  void keep(const TrainState& state) {
+    copies_.clear();
+    for (const StateEntry& entry : state.entries) copies_.push_back(entry.tensor.clone());
+    step_ = state.step;
+    position_ = state.position;
+  }
+  std::int64_t at_;
+  std::vector<at::Tensor> copies_;
+  std::int64_t step_ = 0;
+  data::Position position_;
+};
+
+TEST(Trainer, GoingOnFromAnyStepGivesTheUndisturbedState) {
+  const Points points(21);
+  const auto group = alone();
+  TinyRun whole(*group, tiny_config(), points);
+  EXPECT_EQ(whole.trainer->run(), Outcome::done);
+  for (std::int64_t at = 1; at < 6; ++at) {
+    Keeper keeper(at);
+    TinyRun first(*group, tiny_config(), points);
+    first.trainer->add_observer(keeper);
+    for (std::int64_t i = 0; i < at; ++i) EXPECT_EQ(first.trainer->step(), Answer::go_on);
+    TinyRun second(*group, tiny_config(), points);
+    ASSERT_TRUE(keeper.restore(second.trainer->state()));
+    second.trainer->loaded();
+    EXPECT_EQ(second.trainer->run(), Outcome::done);
+    EXPECT_EQ(state_sha256(second.trainer->state()), state_sha256(whole.trainer->state()))
+        << "resumed at step " << at;
+  }
+}
+
+config::RunConfig with_policy(config::OnNan policy) {
+  config::RunConfig config = tiny_config();
+  config.recovery.on_nan = policy;
+  config.run.steps = 8;
+  return config;
+}
+
+TEST(Trainer, ALossThatIsNotANumberStopsBeforeTheParametersChange) {
+  const Points points(32, 5);
+  const auto group = alone();
+  TinyRun run(*group, with_policy(config::OnNan::stop), points);
+  try {
+    (void)run.trainer->run();
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit(), Exit::failed);
+    EXPECT_EQ(error.problems().front().code, "LS-7101");
+  }
+  for (const StateEntry& entry : run.trainer->state().entries) {
+    EXPECT_TRUE(at::isfinite(entry.tensor).all().item<bool>()) << entry.name;
+  }
+}
+
+TEST(Trainer, SkipLeavesOutTheBadStepOnly) {
+  const Points points(32, 5);
+  const auto group = alone();
+  TinyRun run(*group, with_policy(config::OnNan::skip), points);
+  EXPECT_EQ(run.trainer->run(), Outcome::done);
+  EXPECT_EQ(run.trainer->state().step, 8);
+  EXPECT_GE(run.trainer->state().skipped_steps, 1);
+}
+
+TEST(Trainer, RollbackGoesOnFromTheKeptStateAndPassesOverTheBadData) {
+  const Points points(32, 5);
+  const auto group = alone();
+  config::RunConfig config = with_policy(config::OnNan::rollback);
+  config.run.steps = 4;
+  TinyRun run(*group, config, points);
+  Keeper keeper(1);
+  // The bad sample is in the first or a later step of the epoch; without a kept state it must fail.
+  run.trainer->add_observer(keeper);
+  try {
+    EXPECT_EQ(run.trainer->run(), Outcome::done);
+    EXPECT_EQ(run.trainer->state().step, 4);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.problems().front().code, "LS-7103");
+    EXPECT_EQ(run.trainer->state().step, 0);
+  }
+}
+
+TEST(Trainer, DataThatIsAllBadEndsAfterTenSkips) {
+  class AllBad : public Points {
+   public:
+    using Points::Points;
+    [[nodiscard]] data::Batch collate(std::span<const std::int64_t> ids,
+                                      std::uint64_t key) const override {
+      data::Batch batch = Points::collate(ids, key);
+      batch.input.fill_(std::numeric_limits<float>::infinity());
+      return batch;
+    }
+  };
+  const AllBad bad(32);
+  const auto group = alone();
+  TinyRun run(*group, with_policy(config::OnNan::skip), bad);
+  EXPECT_THROW((void)run.trainer->run(), Error);
+  EXPECT_EQ(run.trainer->state().skipped_steps, Trainer::kMaxSkips);
+}
+
+}  // namespace
+}  // namespace lockstep::engine

@@ -1,0 +1,57 @@
+#include "lockstep/launch/line_splitter.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep::launch {
+namespace {
+
+std::vector<std::string> lines_of(const std::vector<std::string>& pieces,
+                                  Overlong overlong = Overlong::cut, std::size_t max_bytes = 8) {
+  std::vector<std::string> lines;
+  LineSplitter splitter(max_bytes, overlong,
+                        [&](std::string line) { lines.push_back(std::move(line)); });
+  for (const auto& piece : pieces) splitter.feed(piece);
+  splitter.finish();
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(LineSplitter, JoinsPiecesAndKeepsTheLastLineWithoutAnEnd) {
+  EXPECT_EQ(lines_of({"a", "b\nc", "d\n\ne"}), (Lines{"ab", "cd", "", "e"}));
+}
+
+TEST(LineSplitter, TakesEveryKindOfLineEnd) {
+  EXPECT_EQ(lines_of({"a\r\nb\rc\r", "\nd"}), (Lines{"a", "b", "c", "d"}));
+}
+
+TEST(LineSplitter, CutsLongLinesAndGoesOnWithTheNext) {
+  EXPECT_EQ(lines_of({"123456789", "0123\nok\n"}), (Lines{"12345678 ...", "ok"}));
+  EXPECT_EQ(lines_of({"12345678\n"}), (Lines{"12345678"}));
+}
+
+TEST(LineSplitter, DiscardsLongLinesWholeWhenAskedTo) {
+  EXPECT_EQ(lines_of({"{\"step\":1,", "\"x\":2}\n{}\n"}, Overlong::discard), (Lines{"{}"}));
+}
+
+TEST(Tail, KeepsTheLastLines) {
+  Tail tail;
+  for (int i = 0; i < 30; ++i) tail.add(std::to_string(i));
+  const std::string text = tail.text();
+  EXPECT_TRUE(text.starts_with("10\n11\n")) << text;
+  EXPECT_TRUE(text.ends_with("\n29")) << text;
+}
+
+TEST(Tail, IsBoundedInBytes) {
+  Tail tail;
+  for (int i = 0; i < 20; ++i) tail.add(std::string(5000, 'x'));
+  EXPECT_LE(tail.text().size(), 8192U);
+  tail.add(std::string(100'000, 'y'));
+  EXPECT_EQ(tail.text(), std::string(8192, 'y'));
+}
+
+}  // namespace
+}  // namespace lockstep::launch

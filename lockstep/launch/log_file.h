@@ -1,0 +1,30 @@
+// A rank's output in a file that cannot fill the disk.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+#include "lockstep/base/fd.h"
+
+namespace lockstep::launch {
+
+/// Appends; beyond kMaxLogBytes the file becomes "<name>.1" (its predecessor goes) and a new one
+/// starts. A disk that is full or gone loses lines, never the job.
+inline constexpr std::uint64_t kMaxLogBytes = std::uint64_t{64} << 20;
+
+class LogFile {
+ public:
+  /// Makes the folder. \throws EnvironmentFault when the file cannot be made.
+  explicit LogFile(std::filesystem::path path, std::uint64_t max_bytes = kMaxLogBytes);
+  void write(std::string_view bytes);
+
+ private:
+  void open();
+
+  std::filesystem::path path_;
+  std::uint64_t max_bytes_;
+  std::uint64_t bytes_ = 0;
+  Fd fd_;
+};
+
+}  // namespace lockstep::launch

@@ -1,0 +1,109 @@
+#include "lockstep/launch/rank_streams.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::launch {
+namespace {
+
+constexpr std::size_t kMaxOutputLineBytes = std::size_t{16} << 10;
+constexpr std::size_t kMaxReportLineBytes = std::size_t{1} << 20;
+constexpr int kPipeBytes = 1 << 20;  // a rank runs ahead of the launcher by so much
+constexpr int kReadsAtOnce = 16;     // of one stream, before the others have their turn
+constexpr int kReadsOfTheRest =
+    1024;  // a writer that escaped from its group cannot hold up the end
+
+}  // namespace
+
+Stream::Stream(Fd read_end, Bytes on_bytes, std::function<void()> on_end)
+    : fd_(std::move(read_end)), on_bytes_(std::move(on_bytes)), on_end_(std::move(on_end)) {}
+
+void Stream::read() {
+  std::array<char, std::size_t{64} << 10> bytes;
+  for (int i = 0; i < kReadsAtOnce && is_open(); ++i) {
+    const ssize_t n = ::read(fd_.get(), bytes.data(), bytes.size());
+    if (n > 0) {
+      on_bytes_({bytes.data(), static_cast<std::size_t>(n)});
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+      end();
+    } else {
+      return;
+    }
+  }
+}
+
+void Stream::drain() {
+  for (int i = 0; i < kReadsOfTheRest && is_open(); ++i) {
+    pollfd ready{fd_.get(), POLLIN, 0};
+    if (::poll(&ready, 1, 0) <= 0) break;
+    read();
+  }
+  end();
+}
+
+void Stream::end() {
+  if (!is_open()) return;
+  fd_.reset();
+  on_end_();
+}
+
+RankStreams::RankStreams(int rank, bool reports, const std::string& log_folder, OutputPump& pump) {
+  add_output(rank, false, log_folder, pump);
+  add_output(rank, true, log_folder, pump);
+  if (reports) add_reports(pump);
+}
+
+Fd RankStreams::make_pipe(std::size_t slot) {
+  std::array<int, 2> fds{};
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) {
+    throw EnvironmentFault({"LS-3004", "", "no more files can be opened in this process",
+                            "raise the limit on open files: ulimit -n"});
+  }
+  Fd read_end(fds[0]);
+  write_ends_[slot].reset(fds[1]);
+  ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(read_end.get(), F_SETPIPE_SZ, kPipeBytes);  // a smaller pipe works as well
+  return read_end;
+}
+
+void RankStreams::add_output(int rank, bool is_stderr, const std::string& log_folder,
+                             OutputPump& pump) {
+  auto log =
+      log_folder.empty()
+          ? nullptr
+          : std::make_shared<LogFile>(log_folder + (is_stderr ? "/stderr.log" : "/stdout.log"));
+  auto lines = std::make_shared<LineSplitter>(
+      kMaxOutputLineBytes, Overlong::cut,
+      [rank, is_stderr, is_logged = log != nullptr, tail = stderr_tail_, &pump](std::string line) {
+        if (is_stderr) tail->add(line);
+        if (!is_logged) pump.push_output({rank, is_stderr, std::move(line)});
+      });
+  streams_.emplace_back(
+      make_pipe(is_stderr ? 1 : 0),
+      [log, lines](std::string_view bytes) {
+        if (log != nullptr) log->write(bytes);
+        lines->feed(bytes);
+      },
+      [lines] { lines->finish(); });
+}
+
+void RankStreams::add_reports(OutputPump& pump) {
+  auto lines = std::make_shared<LineSplitter>(
+      kMaxReportLineBytes, Overlong::discard,
+      [&pump](std::string line) { pump.push_report(std::move(line)); });
+  streams_.emplace_back(
+      make_pipe(2), [lines](std::string_view bytes) { lines->feed(bytes); },
+      [lines] { lines->finish(); });
+}
+
+void RankStreams::close_write_ends() {
+  for (Fd& fd : write_ends_) fd.reset();
+}
+
+}  // namespace lockstep::launch

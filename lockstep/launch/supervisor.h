@@ -1,0 +1,79 @@
+// Watches the started ranks until all have ended: the first failure stops the rest.
+#pragma once
+#include <poll.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lockstep/launch/child_process.h"
+#include "lockstep/launch/guardian.h"
+#include "lockstep/launch/local_job.h"
+#include "lockstep/launch/oom_watch.h"
+#include "lockstep/launch/output_pump.h"
+#include "lockstep/launch/rank_streams.h"
+#include "lockstep/launch/stop_signals.h"
+
+namespace lockstep::launch {
+
+class Supervisor {
+ public:
+  Supervisor(const LocalJobOptions& options, OutputPump& pump);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor() = default;
+
+  /// Starts one rank. When it throws, the ranks already started die with this object.
+  void start(int rank, ChildSpec spec, std::unique_ptr<RankStreams> streams);
+  /// Returns when every rank has ended.
+  [[nodiscard]] LocalJobResult run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// What the supervisor is waiting for beside the ranks.
+  enum class Phase : unsigned char {
+    running,
+    suspecting,  // a rank lost a peer: which one will show in a moment
+    leaving,     // a rank saved and left: the others are about to
+    stopping,    // signals are sent
+    killing,     // SIGKILL is sent
+  };
+
+  struct RankState {
+    int rank = 0;
+    int pid = 0;
+    ChildProcess child;
+    std::unique_ptr<RankStreams> streams;
+    Clock::time_point start;
+    bool is_running = true;
+    int last_signal_sent = 0;
+  };
+
+  [[nodiscard]] std::vector<pollfd> poll_set() const;
+  void read_streams();
+  void collect_ends();
+  [[nodiscard]] RankEnd reap(RankState& state);
+  void react_to(const RankEnd& end);
+  void on_stop_signals();
+  void on_deadline();
+  void wait_for(Phase phase, std::chrono::milliseconds time);
+  void stop_all(int signal);
+  void kill_all();
+  [[nodiscard]] bool all_ended() const;
+
+  const LocalJobOptions& options_;
+  OutputPump& pump_;
+  StopSignals stop_signals_;
+  Guardian guardian_;
+  OomWatch oom_watch_;
+  std::vector<RankState> ranks_;
+  std::vector<RankEnd> ends_;
+  Phase phase_ = Phase::running;
+  std::optional<Clock::time_point> deadline_;  // of phase_
+  bool requested_ = false;
+  bool pump_failed_ = false;
+};
+
+}  // namespace lockstep::launch

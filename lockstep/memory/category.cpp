@@ -1,0 +1,93 @@
+#include "lockstep/memory/category.h"
+
+#include <c10/core/Allocator.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/memory/block_cache.h"
+
+namespace lockstep::memory {
+namespace {
+
+// What nobody tagged: batches made by loader threads, temporaries of set-up code.
+thread_local Category category_of_thread = Category::buffers;
+
+// Never destroyed: tensors with static lifetime are freed after it would be.
+BlockCache& cache() {
+  static auto* const blocks = new BlockCache;
+  return *blocks;
+}
+
+void free_payload(void* payload) { cache().free(payload); }
+
+class TaggingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* const payload = bytes == 0 ? nullptr : cache().allocate(bytes, category_of_thread);
+    return {payload, payload, &free_payload, c10::Device(c10::kCPU)};
+  }
+  [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &free_payload; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+};
+
+std::int64_t status_bytes(const std::string& key) {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(key)) return std::stoll(line.substr(key.size())) * 1024;
+  }
+  throw EnvironmentFault({"LS-3091", "/proc/self/status", "has no line " + key,
+                          "mount /proc: resident memory is read there"});
+}
+
+std::int64_t sum(const std::array<std::int64_t, kCategoryCount>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
+
+}  // namespace
+
+std::string_view name(Category category) {
+  static constexpr std::array<std::string_view, kCategoryCount> kNames{
+      "parameters", "gradients", "optimizer", "activations", "buffers", "communication", "runtime"};
+  return kNames.at(static_cast<std::size_t>(category));
+}
+
+void install() {
+  static TaggingAllocator* const allocator = [] {
+    auto* const made = new TaggingAllocator;  // LibTorch keeps the pointer for good
+    c10::SetAllocator(c10::kCPU, made, std::numeric_limits<std::uint8_t>::max());
+    return made;
+  }();
+  LOCKSTEP_CHECK(c10::GetAllocator(c10::kCPU) == allocator, "another CPU allocator was installed");
+}
+
+Scope::Scope(Category category) noexcept
+    : outer_(std::exchange(category_of_thread, category)) {}
+
+Scope::~Scope() { category_of_thread = outer_; }
+
+Usage usage() {
+  constexpr auto runtime = static_cast<std::size_t>(Category::runtime);
+  Usage out = cache().usage();
+  const auto left = [](std::int64_t resident, const auto& tagged) {
+    return std::max<std::int64_t>(0, resident - sum(tagged));
+  };
+  out.current_bytes[runtime] = left(status_bytes("VmRSS:"), out.current_bytes);
+  out.peak_bytes[runtime] = left(peak_resident_bytes(), out.peak_bytes);
+  return out;
+}
+
+void reset_peak() { cache().reset_peak(); }
+
+void release_cached() { cache().release_cached(); }
+
+std::int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
+
+}  // namespace lockstep::memory

@@ -1,0 +1,88 @@
+#include "lockstep/metrics/summary_text.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/support/sample_reports.h"
+
+namespace lockstep::metrics {
+namespace {
+
+TEST(SummaryText, IsOnePageWithResultTimeSplitAndPlanAgainstMeasured) {
+  EXPECT_EQ(summary_text(sample::summary(), 100, {}),
+            R"(── done after 1,876 steps ────────────────────────────────────────────────────
+  accuracy        92.87 %   over 10,000 samples
+  eval loss       0.2500
+  train loss      0.0931
+  throughput      1,285 samples/s
+  training        3 min 06 s   1,876 steps of 98.4 ms
+  compute used    41.0 % of the measured matmul rate
+
+  time of a step   mean 100 ms
+  ▞▞▞▞▞▞▞░░░░░░░░░░░░░░░░░░░░░░░▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███▓▓▓▓
+  ▞ data 10.0 %  ░ forward 30.0 %  ▒ backward 50.0 %  █ exposed sync 5.0 %
+  ▓ optimizer 5.0 %
+
+  peak memory           planned     measured
+  parameters            1.10 MB      1.10 MB      +0 %
+  gradients             2.20 MB      2.20 MB      +0 %
+  optimizer             2.20 MB      2.20 MB      +0 %
+  activations            301 MB       301 MB      +0 %
+  buffers               12.0 MB      12.0 MB      +0 %
+  communication         2.20 MB      2.20 MB      +0 %
+  runtime               98.0 MB       152 MB     +55 %
+  total a rank           419 MB       473 MB     +13 %
+
+  time of a step        95.0 ms      98.4 ms      +4 %
+  sent a step           1.09 MB      1.09 MB      +0 %
+
+  run directory   runs/resnet20-1
+  state sha256    9f2c4e77aa0011bb
+)");
+}
+
+TEST(SummaryText, ALanguageModelHasBitsPerByteAndTokens) {
+  auto summary = sample::summary();
+  summary.counts_tokens = true;
+  summary.eval->bits_per_byte = 1.875;
+  const std::string text = summary_text(summary, 80, {});
+  EXPECT_NE(text.find("  bits per byte   1.8750   over 10,000 tokens\n"), std::string::npos);
+  EXPECT_NE(text.find("1,285 tokens/s"), std::string::npos);
+}
+
+TEST(SummaryText, LeavesOutWhatWasNotMeasured) {
+  engine::RunSummary summary;
+  summary.status = "stopped";
+  const std::string text = summary_text(summary, 80, {});
+  EXPECT_NE(text.find("── stopped after 0 steps ─"), std::string::npos);
+  for (const char* absent : {"accuracy", "compute used", "mean", "state sha256", "nan"}) {
+    EXPECT_EQ(text.find(absent), std::string::npos) << absent;
+  }
+}
+
+TEST(SummaryText, FitsNarrowTerminalsAndAscii) {
+  std::istringstream lines(summary_text(sample::summary(), 60, {true, false}));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(columns(line), 60U) << line;
+    for (const char c : line) EXPECT_TRUE(c == '\x1b' || (c >= ' ' && c <= '~')) << line;
+  }
+}
+
+TEST(SummaryText, AWidelyMissedPlanIsMarked) {
+  auto summary = sample::summary();
+  summary.planned_step_s = 0.001;
+  EXPECT_NE(summary_text(summary, 80, {}).find("> 10 x"), std::string::npos);
+  summary.planned_step_s = 0;
+  EXPECT_NE(summary_text(summary, 80, {}).find("time of a step              -      98.4 ms\n"),
+            std::string::npos);
+}
+
+TEST(SummaryLine, SaysItInOneLine) {
+  EXPECT_EQ(summary_line(sample::summary(), {}),
+            "done: 1,876 steps, accuracy 92.87 %, loss 0.2500, 1,285 samples/s, 3 min 06 s, "
+            "runs/resnet20-1");
+}
+
+}  // namespace
+}  // namespace lockstep::metrics

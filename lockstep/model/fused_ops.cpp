@@ -1,0 +1,159 @@
+#include "lockstep/model/fused_ops.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <numeric>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/model/vector_kernel.h"
+
+namespace lockstep::model {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+constexpr std::int64_t kIgnoredTarget = -100;
+constexpr std::int64_t kElementGrain = 1 << 15;  // elements worth a thread
+
+const Bf16Bits* data(const at::Tensor& t, Bf16Bits) {
+  return reinterpret_cast<const Bf16Bits*>(t.const_data_ptr<at::BFloat16>());
+}
+const float* data(const at::Tensor& t, float) { return t.const_data_ptr<float>(); }
+Bf16Bits* mutable_data(const at::Tensor& t, Bf16Bits) {
+  return reinterpret_cast<Bf16Bits*>(t.mutable_data_ptr<at::BFloat16>());
+}
+float* mutable_data(const at::Tensor& t, float) { return t.mutable_data_ptr<float>(); }
+
+/// Calls body with a value of the element type: float or Bf16Bits.
+template <typename Body>
+void by_dtype(const at::Tensor& tensor, Body body) {
+  LOCKSTEP_CHECK(tensor.is_contiguous(), "an operator of ours was given a strided tensor");
+  if (tensor.scalar_type() == at::kBFloat16) return body(Bf16Bits{});
+  LOCKSTEP_CHECK(tensor.scalar_type() == at::kFloat, "an operator of ours takes fp32 or bf16");
+  body(float{});
+}
+
+class GeluTanh : public torch::autograd::Function<GeluTanh> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& x) {
+    context->save_for_backward({x});
+    at::Tensor out = at::empty_like(x);
+    by_dtype(x, [&](auto type) {
+      at::parallel_for(0, x.numel(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+        gelu_forward(data(x, type) + begin, mutable_data(out, type) + begin, end - begin);
+      });
+    });
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const at::Tensor x = context->get_saved_variables()[0];
+    const at::Tensor gradient = gradients[0].contiguous();
+    at::Tensor out = at::empty_like(x);
+    by_dtype(x, [&](auto type) {
+      at::parallel_for(0, x.numel(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+        gelu_backward(data(x, type) + begin, data(gradient, type) + begin,
+                      mutable_data(out, type) + begin, end - begin);
+      });
+    });
+    return {out};
+  }
+};
+
+/// Loss of one row given its log_sum_exp; checks the target.
+template <typename T>
+float row_loss(const T* row, float log_sum, std::int64_t target, std::int64_t classes) {
+  if (target == kIgnoredTarget) return 0;
+  if (target < 0 || target >= classes) {
+    throw BadData({"LS-2004", "target", "class " + std::to_string(target) + " of a model with " +
+                                            std::to_string(classes) + " classes",
+                   "set model.classes or model.vocab_size to what the data hold"});
+  }
+  return log_sum - to_float(row[target]);
+}
+
+class CrossEntropySum : public torch::autograd::Function<CrossEntropySum> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& logits_NV,
+                          const Variable& target_N) {
+    const std::int64_t rows = logits_NV.size(0);
+    const std::int64_t classes = logits_NV.size(1);
+    const at::Tensor log_sum_N = at::empty({rows}, at::kFloat);
+    std::vector<float> losses(static_cast<std::size_t>(rows));
+    const std::int64_t* target = target_N.const_data_ptr<std::int64_t>();
+    float* log_sum = log_sum_N.mutable_data_ptr<float>();
+    by_dtype(logits_NV, [&](auto type) {
+      const std::int64_t grain = kElementGrain / classes + 1;
+      at::parallel_for(0, rows, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const auto* row = data(logits_NV, type) + i * classes;
+          log_sum[i] = log_sum_exp(row, classes);
+          losses[static_cast<std::size_t>(i)] = row_loss(row, log_sum[i], target[i], classes);
+        }
+      });
+    });
+    context->save_for_backward({logits_NV, target_N, log_sum_N});
+    return at::scalar_tensor(std::accumulate(losses.begin(), losses.end(), 0.0), at::kFloat);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& logits_NV = saved[0];
+    const std::int64_t classes = logits_NV.size(1);
+    const std::int64_t* target = saved[1].const_data_ptr<std::int64_t>();
+    const float* log_sum = saved[2].const_data_ptr<float>();
+    const float scale = gradients[0].item<float>();
+    at::Tensor out = at::empty_like(logits_NV);
+    by_dtype(logits_NV, [&](auto type) {
+      const std::int64_t grain = kElementGrain / classes + 1;
+      at::parallel_for(0, logits_NV.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const auto* row = data(logits_NV, type) + i * classes;
+          auto* grad = mutable_data(out, type) + i * classes;
+          const bool ignored = target[i] == kIgnoredTarget;
+          scaled_softmax(row, log_sum[i], ignored ? 0.0F : scale, grad, classes);
+          if (ignored) continue;
+          store(scale * (std::exp(to_float(row[target[i]]) - log_sum[i]) - 1.0F), grad + target[i]);
+        }
+      });
+    });
+    return {out, at::Tensor()};
+  }
+};
+
+class Bf16Embedding : public torch::autograd::Function<Bf16Embedding> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& weight_VC, const Variable& ids) {
+    context->save_for_backward({ids});
+    context->saved_data["rows"] = weight_VC.size(0);
+    return at::embedding(weight_VC, ids);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const at::Tensor ids = context->get_saved_variables()[0];
+    const at::Tensor sums_VC = at::embedding_dense_backward(
+        gradients[0].to(at::kFloat), ids, context->saved_data["rows"].toInt(), /*padding_idx=*/-1,
+        /*scale_grad_by_freq=*/false);
+    return {sums_VC.to(gradients[0].scalar_type()), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor gelu_tanh(const at::Tensor& x) { return GeluTanh::apply(x.contiguous()); }
+
+at::Tensor cross_entropy_sum(const at::Tensor& logits_NV, const at::Tensor& target_N) {
+  return CrossEntropySum::apply(logits_NV.contiguous(), target_N.contiguous());
+}
+
+at::Tensor embedding(const at::Tensor& weight_VC, const at::Tensor& ids) {
+  if (weight_VC.scalar_type() == at::kFloat) return at::embedding(weight_VC, ids);
+  return Bf16Embedding::apply(weight_VC, ids);
+}
+
+}  // namespace lockstep::model

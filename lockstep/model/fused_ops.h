@@ -1,0 +1,23 @@
+// Operators of ours where LibTorch's are slow, keep more for backward, or add up in bf16.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace lockstep::model {
+
+// N rows (samples or tokens), V classes, C features.
+
+/// gelu(x) in its tanh form; fp32 or bf16, contiguous.
+[[nodiscard]] at::Tensor gelu_tanh(const at::Tensor& x);
+
+/// Sum over rows of -log softmax(logits)[target], in fp32 whatever the dtype of the logits: scalar.
+/// Keeps the logits and one fp32 a row for backward, where cross_entropy_loss keeps V. Rows whose target
+/// is -100 are left out.
+[[nodiscard]] at::Tensor cross_entropy_sum(const at::Tensor& logits_NV, const at::Tensor& target_N);
+
+/// Rows of `weight_VC`. Its gradient is summed in fp32 and then rounded: in bf16 the sum over a
+/// frequent token would stop growing.
+[[nodiscard]] at::Tensor embedding(const at::Tensor& weight_VC, const at::Tensor& ids);
+
+}  // namespace lockstep::model

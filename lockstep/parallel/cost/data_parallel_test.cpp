@@ -1,0 +1,159 @@
+#include "lockstep/parallel/cost/data_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/parallel/cost/rates.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using config::Dtype;
+using config::OptimizerName;
+
+/// A GPT of 10.7 million parameters on `ranks` ranks, with what the estimate needs.
+struct Case {
+  config::RunConfig config;
+  Host host;
+  ParallelPlan plan;
+  model::ModelStats model;
+  int ranks;
+
+  explicit Case(int world_size, std::int64_t leaves_per_rank = 1) : ranks(world_size) {
+    config.model.family = config::Family::gpt;
+    config.model.layers = 6;
+    config.model.width = 384;
+    config.model.vocab_size = 128;
+    config.optimizer.name = OptimizerName::adamw;
+    host.cores = 2;
+    plan.batch.micro_batch = 4;
+    plan.batch.data_ranks = ranks;
+    plan.batch.leaves = ranks * leaves_per_rank;
+    plan.batch.accumulation = leaves_per_rank;
+    plan.batch.global_batch = 4 * plan.batch.leaves;
+  }
+
+  ParallelPlan estimate() {
+    model = model::model_stats(config.model, config.data.seq_len);
+    estimate_data_parallel({config, model, host, ranks}, plan);
+    return plan;
+  }
+  [[nodiscard]] std::vector<Problem> check() {
+    return check_data_parallel({config, model, host, ranks});
+  }
+};
+
+/// Padding of the flat buffers is below 1 % here.
+void expect_near_share(std::int64_t bytes, double expected) {
+  EXPECT_GE(static_cast<double>(bytes), expected);
+  EXPECT_LE(static_cast<double>(bytes), 1.01 * expected);
+}
+
+TEST(DataParallelCost, TakesSixteenBytesAParameterForAdamInFp32) {
+  Case c(2);
+  const MemoryPlan memory = c.estimate().memory;
+  const auto parameters = static_cast<double>(c.model.parameters());
+  expect_near_share(memory.parameters, 4 * parameters);
+  expect_near_share(memory.gradients, 4 * parameters);
+  expect_near_share(memory.optimizer, 8 * parameters);
+  EXPECT_EQ(memory.communication, 0);
+}
+
+TEST(DataParallelCost, KeepsMastersBesideBf16Weights) {
+  Case c(2);
+  c.config.precision.compute = Dtype::bf16;
+  c.config.optimizer.name = OptimizerName::sgd;
+  const MemoryPlan plain = c.estimate().memory;
+  const auto parameters = static_cast<double>(c.model.parameters());
+  expect_near_share(plain.parameters, 2 * parameters);
+  expect_near_share(plain.optimizer, 4 * parameters);
+  c.config.optimizer.momentum = 0.9;
+  expect_near_share(c.estimate().memory.optimizer, 8 * parameters);
+}
+
+TEST(DataParallelCost, HalvesTheActivationsWithBf16AndScalesThemWithTheMicroBatch) {
+  Case c(1);
+  const double fp32 = static_cast<double>(c.estimate().memory.activations);
+  c.config.precision.compute = Dtype::bf16;
+  const double bf16 = static_cast<double>(c.estimate().memory.activations);
+  EXPECT_NEAR(bf16 / fp32, 0.5, 0.02);
+  c.plan.batch.micro_batch = 8;
+  const double twice = static_cast<double>(c.estimate().memory.activations);
+  EXPECT_NEAR(twice / bf16, 2, 0.05);
+}
+
+TEST(DataParallelCost, KeepsOnePendingSumForEachTreeLevelOfTheRank) {
+  Case plain(2, 8);
+  const std::int64_t one = plain.estimate().memory.gradients;
+  Case ordered(2, 8);
+  ordered.plan.batch.ordered = true;
+  EXPECT_EQ(ordered.estimate().memory.gradients, 4 * one);
+  EXPECT_GT(ordered.plan.memory.communication, 0);
+}
+
+TEST(DataParallelCost, SendsEveryGradientOnceAStepWhateverTheAccumulation) {
+  Case c(2);
+  const std::int64_t bytes = c.estimate().comm_bytes_per_step;
+  expect_near_share(bytes, 4.0 * static_cast<double>(c.model.parameters()));
+  EXPECT_EQ(Case(2, 4).estimate().comm_bytes_per_step, bytes);
+  EXPECT_EQ(Case(1).estimate().comm_bytes_per_step, 0);
+}
+
+TEST(DataParallelCost, SendsHalfTheBytesInBf16ButForTheLastBucket) {
+  Case c(2);
+  const std::int64_t fp32 = c.estimate().comm_bytes_per_step;
+  c.config.precision.reduce = Dtype::bf16;
+  const std::int64_t bf16 = c.estimate().comm_bytes_per_step;
+  EXPECT_GT(bf16, fp32 / 2);
+  EXPECT_LE(bf16, fp32 / 2 + c.plan.last_bucket_bytes);
+}
+
+TEST(DataParallelCost, CountsPrefetchedBatches) {
+  Case c(1);
+  const std::int64_t two = c.estimate().memory.buffers;
+  c.config.data.prefetch = 5;
+  const std::int64_t five = c.estimate().memory.buffers;
+  EXPECT_EQ(five - two, 3 * 4 * c.model.input_bytes_per_sample);
+}
+
+TEST(DataParallelCost, ExposesAtLeastTheLastBucketAndNothingOnOneRank) {
+  EXPECT_EQ(Case(1).estimate().exposed_comm_s, 0);
+  const ParallelPlan two = Case(2).estimate();
+  EXPECT_GT(two.exposed_comm_s, kGlooLatencyS);
+  EXPECT_LT(two.exposed_comm_s, two.backward_s);
+  EXPECT_DOUBLE_EQ(two.step_s, two.forward_s + two.backward_s + two.exposed_comm_s + two.optimizer_s);
+}
+
+TEST(DataParallelCost, SharesTheCoresBetweenRanks) {
+  Case one(1);
+  Case four(4);  // two cores
+  one.config.run.threads = 2;
+  four.config.run.threads = 2;
+  const double fast = one.estimate().forward_s;
+  EXPECT_GT(four.estimate().forward_s, 3 * fast);
+}
+
+TEST(DataParallelCost, TakesTheRateOfADeviceWhereItIsKnown) {
+  Case c(1);
+  const double cpu = c.estimate().forward_s;
+  c.host.devices = {{"fast", 1, 1e15, 1e15}};
+  EXPECT_LT(c.estimate().forward_s, cpu);
+}
+
+TEST(DataParallelCost, RefusesBf16SumsWithVirtualRanks) {
+  Case c(2);
+  EXPECT_TRUE(c.check().empty());
+  c.config.parallel.virtual_ranks = 4;
+  EXPECT_TRUE(c.check().empty());
+  c.config.precision.reduce = Dtype::bf16;
+  const auto problems = c.check();
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].code, "LS-6010");
+}
+
+TEST(StrategyCosts, ListsDataParallel) {
+  ASSERT_EQ(strategy_costs().size(), 1U);
+  EXPECT_EQ(strategy_costs().front().name, "data_parallel");
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

@@ -1,0 +1,147 @@
+// What a person reads when something is asked or goes wrong, word for word.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/run_program.h"
+
+namespace lockstep::test {
+namespace {
+
+ProgramResult lockstep(std::vector<std::string> words) {
+  words.insert(words.begin(), program("lockstep"));
+  return run_program(words);
+}
+
+/// What `lockstep plan run.toml` says about a file; the folder's name is left out.
+std::string complaints_about(const std::string& toml, std::vector<std::string> more = {}) {
+  const TemporaryFolder folder;
+  write_file(folder / "run.toml", toml);
+  more.insert(more.begin(), {"plan", folder / "run.toml"});
+  const ProgramResult result = lockstep(more);
+  EXPECT_EQ(result.exit_code, 2) << result.describe();
+  EXPECT_EQ(result.out, "");
+  std::string text = result.err;
+  const std::string prefix = folder.path().string() + "/";
+  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix)) {
+    text.erase(at, prefix.size());
+  }
+  return text;
+}
+
+TEST(HelpText, OfAKey) {
+  EXPECT_EQ(lockstep({"help", "schedule.final_lr_fraction"}).out,
+            "schedule.final_lr_fraction: rate after the last step divided by the peak\n"
+            "\n"
+            "  takes    a number from 0 to 1\n"
+            "  default  0\n"
+            "  read     when schedule.name = \"linear\" or \"cosine\"\n");
+}
+
+TEST(HelpText, OfACode) {
+  EXPECT_EQ(lockstep({"help", "LS-1011"}).out,
+            "LS-1011: unknown command\n\n`lockstep help` lists the commands.\n");
+}
+
+TEST(HelpText, OfACommandStartsWithExamples) {
+  const std::string expected =
+      "  # explain a configuration key\n"
+      "  lockstep help optimizer.lr\n"
+      "  # list the keys of a section\n"
+      "  lockstep help optimizer\n"
+      "  # explain an error code\n"
+      "  lockstep help LS-1003\n"
+      "  # examples and flags of a command\n"
+      "  lockstep help plan\n"
+      "\n"
+      "Without a name it lists the commands.\n"
+      "\n"
+      "Usage: lockstep help [NAME] ... [flags]\n"
+      "\n"
+      "  NAME                        command, section, section.key or LS-nnnn\n"
+      "  --markdown config|cli       print docs/config.md or docs/cli.md\n"
+      "  -h, --help                  show examples and flags\n"
+      "  --json                      one JSON document, or JSON lines, on standard output\n"
+      "  -q, --quiet                 only results and errors\n"
+      "  --no-color                  no colours (also by NO_COLOR)\n";
+  EXPECT_EQ(lockstep({"help", "--help"}).out, expected);
+}
+
+TEST(ErrorText, OfAMisspeltKey) {
+  EXPECT_EQ(complaints_about("[optimizer]\nmomentun = 0.9\n"),
+            "run.toml:2:1: error LS-1003: unknown key optimizer.momentun\n"
+            "  fix: did you mean optimizer.momentum?\n");
+}
+
+TEST(ErrorText, OfAWrongType) {
+  EXPECT_EQ(complaints_about("[run]\nsteps = \"many\"\n"),
+            "run.toml:2:1: error LS-1004: run.steps takes a whole number from 1 up, not text\n"
+            "  fix: write a whole number from 1 up\n");
+}
+
+TEST(ErrorText, OfAKeyThatNothingReads) {
+  EXPECT_EQ(complaints_about("[model]\nfamily = \"resnet\"\nheads = 4\n"),
+            "run.toml:3:1: error LS-1007: model.heads is not read: model.family is \"resnet\"\n"
+            "  fix: remove it, or choose model.family = \"gpt\"\n");
+}
+
+TEST(ErrorText, OfABatchThatDoesNotDivide) {
+  EXPECT_EQ(complaints_about("[batch]\nglobal_batch = 10\n", {"--nproc-per-node", "4"}),
+            "batch.global_batch: error LS-1009: global_batch 10 is not 4 ranks x a whole "
+            "micro_batch\n"
+            "  fix: use 8 or 12\n");
+}
+
+TEST(ErrorText, OfSeveralAtOnce) {
+  EXPECT_EQ(complaints_about("[run]\nsteps = 0\nseeds = 3\n[modle]\nx = 1\n",
+                             {"--set", "optimizer.lr=fast"}),
+            "run.toml:2:1: error LS-1005: run.steps cannot be 0\n"
+            "  fix: use a whole number from 1 up\n"
+            "run.toml:3:1: error LS-1003: unknown key run.seeds\n"
+            "  fix: did you mean run.seed?\n"
+            "run.toml:4:1: error LS-1003: unknown section [modle]\n"
+            "  fix: did you mean [model]?\n"
+            "--set optimizer.lr: error LS-1004: optimizer.lr takes a number from 0 up, not text\n"
+            "  fix: write a number from 0 up\n");
+}
+
+TEST(ErrorText, OfFlags) {
+  const ProgramResult result = lockstep({"plan", "--nproc_per_node", "0", "--chekc"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "--nproc-per-node: error LS-1013: cannot be 0\n"
+            "  fix: use a whole number from 1 to 65536\n"
+            "--chekc: error LS-1012: unknown flag of plan\n"
+            "  fix: did you mean --check?\n");
+}
+
+TEST(ErrorText, OfAMissingFile) {
+  const ProgramResult result = lockstep({"plan", "no-such-run.toml"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "no-such-run.toml: error LS-1001: the run's TOML file cannot be read\n"
+            "  fix: check the path; it is taken from the folder this command runs in\n");
+}
+
+TEST(ErrorText, WithJsonIsOneDocumentOnStandardOutput) {
+  const ProgramResult result = lockstep({"plan", "--set", "run.sede=1", "--json"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.out,
+            "{\"errors\":[{\"code\":\"LS-1003\",\"where\":\"--set run.sede\",\"what\":\"unknown key "
+            "run.sede\",\"fix\":\"did you mean run.seed?\"}]}\n");
+}
+
+TEST(Plan, ChecksWhetherItFitsByItsExitCode) {
+  const std::vector<std::string> huge{"plan", "--check", "--json", "--set", "model.width=1000000",
+                                      "--set", "model.layers=100"};
+  const ProgramResult result = lockstep(huge);
+  EXPECT_EQ(result.exit_code, 1) << result.describe();
+  EXPECT_EQ(nlohmann::json::parse(result.out).at("fits"), false);
+  EXPECT_EQ(lockstep({"plan", "--check"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace lockstep::test
