@@ -4,7 +4,9 @@
 # and a fixed number of mutations of it, so the ordinary compiler is enough for a daily check.
 set(LOCKSTEP_REPLAY_RUNS 500000 CACHE STRING "Most mutated inputs a fuzz target gets in a test run")
 # Targets that would need more than about 5 s for those get fewer.
-set(replay_runs_config_parse 10000)
+set(replay_runs_config_parse 25000)
+set(replay_runs_checkpoint_format_manifest 150000)
+set(replay_runs_checkpoint_format_safetensors 300000)
 
 function(lockstep_fuzz_targets out)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/lockstep

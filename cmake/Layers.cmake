@@ -73,7 +73,7 @@ endfunction()
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/optim/update_kernel.cpp PROPERTIES
     COMPILE_OPTIONS "-O3;-funroll-loops;-ffp-contract=off;-fno-math-errno;-fno-trapping-math"
     SKIP_PRECOMPILE_HEADERS ON)
-# The model's vector loops do the same; their 64-byte vectors are never passed between functions.
+# The model's vector loops do the same.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/model/vector_kernel.cpp PROPERTIES
-    COMPILE_OPTIONS "-O3;-ffp-contract=off;-fno-math-errno;-fno-trapping-math;-Wno-psabi"
+    COMPILE_OPTIONS "-O3;-ffp-contract=off;-fno-math-errno;-fno-trapping-math"
     SKIP_PRECOMPILE_HEADERS ON)

@@ -9,6 +9,7 @@ A new fuzz target gets a function here; its name is the target's (docs/guides/bu
 
 import argparse
 import gzip
+import json
 import pathlib
 import struct
 import sys
@@ -116,7 +117,82 @@ def data_formats_cifar():
     return inputs | cut("cifar10", ten * 2)
 
 
-TARGETS = {function.__name__: function for function in (store_frame, config_parse, data_formats_idx, data_formats_cifar)}
+def safetensors(header, data_bytes):
+    """The target's input: the header's JSON, a line end, then as many data bytes as the file has."""
+    header = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return header + b"\n" + bytes(data_bytes)
+
+
+def entry(dtype, shape, begin, end):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def checkpoint_format_safetensors():
+    weights = {"__metadata__": {"format": "pt"}, "a": entry("F32", [2, 3], 0, 24), "b": entry("BF16", [4], 24, 32)}
+    inputs = {
+        "two_tensors": safetensors(weights, 32),
+        "scalar_and_empty": safetensors({"s": entry("I64", [], 0, 8), "e": entry("F32", [0, 5], 8, 8)}, 8),
+        "no_tensor": safetensors({}, 0),
+        "hole": safetensors({"a": entry("F32", [1], 4, 8)}, 8),
+        "overlap": safetensors({"a": entry("F32", [2], 0, 8), "b": entry("F32", [2], 4, 12)}, 12),
+        "trailing": safetensors({"a": entry("F32", [1], 0, 4)}, 9),
+        "end_before_begin": safetensors({"a": entry("F32", [1], 8, 4)}, 8),
+        "size_disagrees": safetensors({"a": entry("F32", [3], 0, 8)}, 8),
+        "shape_overflows": safetensors({"a": entry("F32", [2**32, 2**32, 2**32], 0, 0)}, 0),
+        "negative_dim": safetensors({"a": entry("F32", [-1], 0, 4)}, 4),
+        "unknown_dtype": safetensors({"a": entry("F33", [1], 0, 4)}, 4),
+        "huge_numbers": safetensors(b'{"a":{"dtype":"F32","shape":[1e300],"data_offsets":[0,1e300]}}', 4),
+        "duplicate": safetensors(b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},'
+                                 b'"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', 1),
+        "deep": safetensors(b'{"a":' * 100 + b"1" + b"}" * 100, 0),
+        "not_utf8": safetensors(b'{"\xff\xfe":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', 1),
+        "text_metadata": safetensors({"__metadata__": {"n": 3}}, 0),
+        "html": b"<!DOCTYPE html><html>404</html>",
+    }
+    return inputs | cut("two_tensors", safetensors(weights, 32))
+
+
+def checkpoint_format_manifest():
+    piece = {"file": "model.safetensors", "offset": [0, 0], "shape": [2, 3], "byte_offset": 64, "byte_count": 24,
+             "xxh3": "00112233445566aa"}
+    tensor = {"name": "a", "kind": "parameter", "dtype": "F32", "shape": [2, 3], "aliases": ["tied"], "pieces": [piece]}
+    whole = {"xxh3": "0011223344556677", "format": "lockstep-checkpoint", "format_version": 1, "step": 200,
+             "position": {"epoch": 1, "sample": 75}, "skipped_steps": 0, "seed": 1, "config_hash": "ab",
+             "config": {"run": {"seed": 1}}, "world": {"size": 2, "layout": "data=2"},
+             "versions": {"lockstep": "0.1.0"}, "files": {"model.safetensors": 88}, "tensors": [tensor]}
+
+    def changed(**fields):
+        return json.dumps(whole | fields).encode()
+
+    def with_piece(**fields):
+        return changed(tensors=[tensor | {"pieces": [piece | fields]}])
+
+    halves = [piece | {"offset": [row, 0], "shape": [1, 3], "byte_offset": 64 + 12 * row, "byte_count": 12}
+              for row in (0, 1)]
+    inputs = {
+        "whole": changed(),
+        "no_tensor": changed(tensors=[]),
+        "two_pieces": changed(tensors=[tensor | {"pieces": halves}]),
+        "overlap": changed(tensors=[tensor | {"pieces": [halves[0], halves[0]]}]),
+        "hole": changed(tensors=[tensor | {"pieces": halves[1:]}]),
+        "name_twice": changed(tensors=[tensor, tensor]),
+        "outside_file": with_piece(byte_offset=2**63 - 1),
+        "leads_out": changed(files={"../model.safetensors": 88}),
+        "unknown_file": with_piece(file="other.safetensors"),
+        "bad_checksum": with_piece(xxh3="xyz"),
+        "newer": changed(format_version=99),
+        "other_format": changed(format="x"),
+        "negative_step": changed(step=-1),
+        "huge_shape": changed(tensors=[tensor | {"shape": [2**62, 2**62]}]),
+        "deep_config": changed(config=json.loads("[" * 40 + "]" * 40)),
+        "float_step": changed(step=1.5),
+    }
+    return inputs | cut("whole", changed())
+
+
+TARGETS = {function.__name__: function
+           for function in (store_frame, config_parse, data_formats_idx, data_formats_cifar,
+                            checkpoint_format_safetensors, checkpoint_format_manifest)}
 
 
 def targets_in_tree():

@@ -28,6 +28,7 @@ Error::Error(Exit exit, std::vector<Problem> problems)
 
 Bug::Bug(const char* file, int line, const std::string& what)
     : Error(Exit::bug, {{"LS-9001", std::string(file) + ":" + std::to_string(line), what,
-                         "this is a bug of lockstep: please report it with the command you ran"}}) {}
+                         "this is a bug of lockstep: please report it with the command you ran"}}) {
+}
 
 }  // namespace lockstep

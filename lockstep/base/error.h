@@ -81,7 +81,7 @@ class Bug : public Error {
 }  // namespace lockstep
 
 /// Checks an invariant in every build. \throws lockstep::Bug (exit 70).
-#define LOCKSTEP_CHECK(condition, message)                             \
-  do {                                                                 \
+#define LOCKSTEP_CHECK(condition, message)                                  \
+  do {                                                                      \
     if (!(condition)) throw ::lockstep::Bug(__FILE__, __LINE__, (message)); \
   } while (false)

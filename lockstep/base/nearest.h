@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-/// Edits between two words: insert, delete, replace, swap neighbours (Damerau 1964, in the form where
-/// no letter is edited twice). ASCII case does not count.
+/// Edits between two words: insert, delete, replace, swap neighbours (Damerau 1964, in the form
+/// where no letter is edited twice). ASCII case does not count.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate with the fewest edits, the first of equals; empty when none is close enough to be

@@ -14,8 +14,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "The file cannot be read as TOML 1.0. The place named is where reading stopped; the fault may "
      "be just before it: a missing quote, bracket or '='. Text values stand in quotes."},
     {"LS-1003", "unknown configuration key",
-     "No part of lockstep knows this section or key. docs/config.md lists all of them and `lockstep "
-     "help KEY` explains one."},
+     "No part of lockstep knows this section or key. docs/config.md lists all of them and "
+     "`lockstep help KEY` explains one."},
     {"LS-1004", "value of the wrong type",
      "The key takes another type of value: text in quotes, whole numbers without a point, true or "
      "false, or a list. `lockstep help KEY` says which."},
@@ -36,10 +36,9 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "three numbers give the third; the message names the nearest ones that fit."},
     {"LS-1010", "virtual ranks that do not fit",
      "virtual_ranks fixes how the global batch is cut and in which order gradients are added, so "
-     "that runs on different numbers of ranks give equal bits. It must be a power of two, divisible "
-     "by the ranks, equal to global_batch / micro_batch, and threads must be 1."},
-    {"LS-1011", "unknown command",
-     "`lockstep help` lists the commands."},
+     "that runs on different numbers of ranks give equal bits. It must be a power of two, "
+     "divisible by the ranks, equal to global_batch / micro_batch, and threads must be 1."},
+    {"LS-1011", "unknown command", "`lockstep help` lists the commands."},
     {"LS-1012", "unknown flag",
      "The command does not have this flag. `lockstep COMMAND --help` lists its flags; they may be "
      "written with - or _."},
@@ -50,10 +49,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "The command takes another number of arguments without a flag name. `lockstep COMMAND --help` "
      "shows the usage."},
     {"LS-1015", "half-set or contradictory starter variables",
-     "Whoever starts ranks (torchrun, lockstep launch, mpirun, srun, a pod) tells each its place by "
-     "environment variables. Some of them are missing, are not numbers, or contradict each other. "
-     "Unset leftovers of another job, or set all of RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
-     "MASTER_PORT."},
+     "Whoever starts ranks (torchrun, lockstep launch, mpirun, srun, a pod) tells each its place "
+     "by environment variables. Some of them are missing, are not numbers, or contradict each "
+     "other. Unset leftovers of another job, or set all of RANK, WORLD_SIZE, LOCAL_RANK, "
+     "MASTER_ADDR and MASTER_PORT."},
     {"LS-1016", "ranks on several hosts without a meeting point",
      "mpirun started ranks on several hosts, but none of them knows the address of the first. Hand "
      "it on: mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=29500 ..."},
@@ -68,25 +67,25 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "A data file ends before, or goes on after, what its header or its record size says: a broken "
      "download or copy. The message gives the offset, the expected and the actual length."},
     {"LS-2003", "data file is of another format",
-     "The first bytes of a data file are not what [data] format promises. Check that data.train and "
-     "data.eval name files of that format; docs/formats/ describes each."},
+     "The first bytes of a data file are not what [data] format promises. Check that data.train "
+     "and data.eval name files of that format; docs/formats/ describes each."},
     {"LS-2004", "label out of range",
-     "A label in a data file is larger than its format or model.classes allows. Set model.classes to "
-     "the number of classes in the data, or repair the file."},
+     "A label in a data file is larger than its format or model.classes allows. Set model.classes "
+     "to the number of classes in the data, or repair the file."},
     {"LS-2005", "compressed data file damaged",
      "A gzip file breaks off or fails its checksum. Copy or download it again."},
     {"LS-2006", "data command failed",
      "data.train = \"!command\" runs a program and reads what it prints. The program is missing, "
      "failed, printed too much or did not end in time."},
     {"LS-2007", "data and model do not fit",
-     "The samples of [data] have another shape or meaning than [model] reads: features, planes, image "
-     "size, or tokens for a model of images. Change the one that is wrong."},
+     "The samples of [data] have another shape or meaning than [model] reads: features, planes, "
+     "image size, or tokens for a model of images. Change the one that is wrong."},
     {"LS-2008", "too little data",
-     "A data set has no sample left after data.train_samples, data.eval_fraction and data.seq_len are "
-     "applied."},
+     "A data set has no sample left after data.train_samples, data.eval_fraction and data.seq_len "
+     "are applied."},
     {"LS-2009", "batch not made in time",
-     "The background threads made no batch for minutes. The disk or network that holds the data does "
-     "not answer, or the machine was suspended."},
+     "The background threads made no batch for minutes. The disk or network that holds the data "
+     "does not answer, or the machine was suspended."},
     {"LS-3001", "address in use",
      "Another process listens on the port or socket that was asked for; the message names it "
      "when this user may see it. End it, choose another --master-port, or leave the port out: "
@@ -101,8 +100,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "The program a rank should run does not exist, may not be executed, or the system is out "
      "of processes or memory."},
     {"LS-3005", "log file cannot be made",
-     "The folder for the ranks' logs cannot be made or written. Choose another one, or leave it out: "
-     "the ranks' output is then shown."},
+     "The folder for the ranks' logs cannot be made or written. Choose another one, or leave it "
+     "out: the ranks' output is then shown."},
     {"LS-3006", "a rank failed",
      "A rank was killed or ended with a failure and said nothing about it in lockstep's form. The "
      "message tells which one was first and its last lines; the logs folder of the run holds the "
@@ -111,8 +110,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "A file of the run directory could not be made or written. Check that the folder exists, "
      "belongs to you and that the disk has room (df), or choose another with --run-dir."},
     {"LS-3090", "out of memory",
-     "The system refused memory for a tensor. Use a smaller batch or model, more ranks, or a strategy "
-     "that shards; `lockstep plan` says what a run needs, `doctor` what the machine has."},
+     "The system refused memory for a tensor. Use a smaller batch or model, more ranks, or a "
+     "strategy that shards; `lockstep plan` says what a run needs, `doctor` what the machine has."},
     {"LS-3091", "resident memory not readable",
      "Memory is measured from /proc/self/status, which is missing or has another form here."},
     {"LS-4001", "ranks that never joined",
@@ -122,8 +121,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "A collective needs every rank. One ended, hangs, or was cut off; the message names the "
      "collective and the last one that completed. The cause is on the rank that failed first."},
     {"LS-4003", "rank taken twice",
-     "Two processes joined one group under the same rank. Give each its own RANK, and jobs that run "
-     "at the same time different ports or names."},
+     "Two processes joined one group under the same rank. Give each its own RANK, and jobs that "
+     "run at the same time different ports or names."},
     {"LS-4004", "no way to the store's host",
      "The host name does not resolve, or no network interface of this machine leads to it."},
     {"LS-4005", "connections between ranks failed",
@@ -154,9 +153,9 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "program that wrote into the file. The tensor and its place are named. Resume from an older "
      "checkpoint."},
     {"LS-5006", "checkpoint of another model",
-     "The tensors of the checkpoint are not those of this run: other names, shapes or types. Resume "
-     "with the [model], [optimizer] and [precision] it was saved with; they stand under \"config\" in "
-     "its manifest.json."},
+     "The tensors of the checkpoint are not those of this run: other names, shapes or types. "
+     "Resume with the [model], [optimizer] and [precision] it was saved with; they stand under "
+     "\"config\" in its manifest.json."},
     {"LS-5007", "checkpoint of a newer format",
      "A newer version of lockstep wrote the checkpoint. Use that version, or a newer one."},
     {"LS-6001", "model size out of range",
@@ -169,8 +168,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-6004", "dropout out of range",
      "model.dropout is the share of activations that is zeroed; it lies in [0, 1)."},
     {"LS-6010", "bf16 sums with virtual ranks",
-     "virtual_ranks promises equal bits on any number of ranks. That holds for fp32 sums; bf16 sums "
-     "are rounded between ranks, so their bits depend on where the ranks lie."},
+     "virtual_ranks promises equal bits on any number of ranks. That holds for fp32 sums; bf16 "
+     "sums are rounded between ranks, so their bits depend on where the ranks lie."},
     {"LS-6011", "stored plan not readable",
      "job.json or plan.json is not what this version writes: it was cut short or edited. Start the "
      "run again from its configuration."},
@@ -178,11 +177,12 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "Every axis of the mesh (pipeline, data, tensor) has at least one rank; 1 means that the "
      "axis is not used."},
     {"LS-7001", "second gradient in one micro-batch",
-     "Data parallelism sums each gradient once per micro-batch, while backward runs. A parameter that "
-     "gets a second one would be counted twice: add the losses first, then call backward once."},
+     "Data parallelism sums each gradient once per micro-batch, while backward runs. A parameter "
+     "that gets a second one would be counted twice: add the losses first, then call backward "
+     "once."},
     {"LS-7002", "unknown strategy in a plan",
-     "plan.json names a strategy that this version does not have: it was written by another version "
-     "or edited."},
+     "plan.json names a strategy that this version does not have: it was written by another "
+     "version or edited."},
     {"LS-7051", "not a line of events.jsonl",
      "A step or evaluation report could not be read: a field is missing, of the wrong type or "
      "out of range. The file is damaged, or another program writes to it."},
@@ -197,18 +197,20 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "parameters of the step before. Lower the rate, clip gradients, or let [recovery] on_nan skip "
      "the step or roll back."},
     {"LS-7102", "too many steps skipped in a row",
-     "Ten steps in a row were not finite. Skipping more would train nothing: the run has diverged."},
+     "Ten steps in a row were not finite. Skipping more would train nothing: the run has "
+     "diverged."},
     {"LS-7103", "no way back after a bad step",
      "[recovery] on_nan = \"rollback\" needs a checkpoint to go back to, and gives up after three "
      "rollbacks."},
     {"LS-7201", "wrong arguments of lockstep-worker",
-     "lockstep-worker is started by `lockstep train`. By hand it takes a job, and RUN.toml or --job."},
+     "lockstep-worker is started by `lockstep train`. By hand it takes a job, and RUN.toml or "
+     "--job."},
     {"LS-7202", "the printing rank failed first",
      "The rank that prints could not load the configuration, plan or make the run directory; the "
      "other ranks end with the same exit code."},
     {"LS-7203", "out of memory",
-     "An allocation failed. `lockstep plan RUN.toml` shows what the run needs by category; a smaller "
-     "micro-batch needs less."},
+     "An allocation failed. `lockstep plan RUN.toml` shows what the run needs by category; a "
+     "smaller micro-batch needs less."},
     {"LS-9001", "a bug of lockstep",
      "An assumption inside lockstep did not hold. The message names the source line; please report "
      "it with the command you ran."},

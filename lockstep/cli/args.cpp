@@ -7,7 +7,8 @@ namespace lockstep::cli {
 
 const std::vector<std::string>& Args::all(std::string_view flag) const {
   const auto found = values_.find(flag);
-  LOCKSTEP_CHECK(found != values_.end(), "no flag " + std::string(flag) + " in this command's table");
+  LOCKSTEP_CHECK(found != values_.end(),
+                 "no flag " + std::string(flag) + " in this command's table");
   return found->second;
 }
 

@@ -13,13 +13,15 @@ namespace lockstep::cli {
 enum class ValueType : std::uint8_t { text, integer, number };
 inline constexpr double kAnyNumber = std::numeric_limits<double>::infinity();
 
-/// Flags are named as in the table ("--nproc-per-node"). Asking for a flag that the table lacks is a bug.
+/// Flags are named as in the table ("--nproc-per-node"). Asking for a flag that the table lacks is
+/// a bug.
 class Args {
  public:
   using Values = std::map<std::string, std::vector<std::string>, std::less<>>;
 
   Args() = default;
-  /// \param values every flag of the table with its values in order; a switch that was given has one
+  /// \param values every flag of the table with its values in order; a switch that was given has
+  /// one
   ///        empty value.
   Args(Values values, std::vector<std::string> words)
       : values_(std::move(values)), words_(std::move(words)) {}

@@ -43,6 +43,10 @@ constexpr auto kExamples = std::to_array<Example>({
      "the global batch stays; one JSON line a count"},
 });
 
+std::string ranks_text(int ranks) {
+  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+}
+
 /// One call: runs each count in turn and keeps what was measured.
 class ScalingBench {
  public:
@@ -76,7 +80,7 @@ class ScalingBench {
     for (const int ranks : counts_) {
       const auto config = scaling_config(config_, ranks, scaling_, steps_);
       for (Problem& problem : config::settle_batch(config, ranks).problems) {
-        problem.where += " on " + std::to_string(ranks) + " ranks";
+        problem.where += " on " + ranks_text(ranks);
         problems.push_back(std::move(problem));
       }
     }
@@ -95,10 +99,15 @@ class ScalingBench {
       if (!context_.out_is_terminal) console.note(started(ranks));
       launch::LocalJobOptions options = rank_options(job, context_);
       options.on_report = [&](const std::string& line) { take(line, run, console); };
+      // Said after the run: a failure is reported with the last lines anyway.
+      std::vector<std::string> said;
       options.on_output = [&](const launch::OutputLine& line) {
-        console.note("[rank " + std::to_string(line.rank) + "] " + line.text);
+        said.push_back("[rank " + std::to_string(line.rank) + "] " + line.text);
       };
       result = launch::run_local_job(options);
+      for (const std::string& line : said) {
+        if (result.exit == Exit::ok) console.note(line);
+      }
     }
     if (result.exit != Exit::ok || run.reports.empty()) fail(ranks, result);
     runs_.push_back(std::move(run));
@@ -115,9 +124,10 @@ class ScalingBench {
   [[noreturn]] void fail(int ranks, const launch::LocalJobResult& result) const {
     const Exit exit =
         result.exit == Exit::ok || result.exit == Exit::requeue ? Exit::failed : result.exit;
-    const std::string what =
+    std::string what =
         result.stopped_on_request ? "was stopped on request" : launch::describe(result);
-    throw Error(exit, {{"LS-7053", "the run on " + std::to_string(ranks) + " ranks", what,
+    while (what.ends_with('\n')) what.pop_back();
+    throw Error(exit, {{"LS-7053", "the run on " + ranks_text(ranks), what,
                         "see " + (out_dir_ / ("ranks-" + std::to_string(ranks))).string() +
                             "; `lockstep train` shows the same run alone"}});
   }
@@ -132,8 +142,8 @@ class ScalingBench {
   }
 
   [[nodiscard]] std::string started(int ranks) const {
-    return std::to_string(ranks) + (ranks == 1 ? " rank: " : " ranks: ") +
-           std::to_string(steps_.warmup) + " + " + std::to_string(steps_.measured) + " steps";
+    return ranks_text(ranks) + ": " + std::to_string(steps_.warmup) + " + " +
+           std::to_string(steps_.measured) + " steps";
   }
 
   void print(const std::vector<metrics::ScalingRow>& rows) const {

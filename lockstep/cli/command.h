@@ -1,4 +1,5 @@
-// A row of the command table. Its flags table is the only source of the parser, `--help` and docs/cli.md.
+// A row of the command table. Its flags table is the only source of the parser, `--help` and
+// docs/cli.md.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,55 +14,55 @@
 
 namespace lockstep::cli {
 
-/// One flag. Written with '-'; '_' is accepted too. The parser checks type, words and range, so that
-/// all wrong flags are reported at once. Every command also has kCommonFlags.
+/// One flag. Written with '-'; '_' is accepted too. The parser checks type, words and range, so
+/// that all wrong flags are reported at once. Every command also has kCommonFlags.
 struct Flag {
-  std::string_view name;               // "--nproc-per-node"
-  std::string_view value = {};         // "N", as help shows it; empty = a switch
-  std::string_view help = {};          // one line, lower case, no full stop
-  ValueType type = ValueType::text;    // of the value
-  bool repeats = false;                // may stand several times; otherwise that is an error
-  std::string_view words = {};         // "rank|agent": the only values allowed; empty = any
-  double minimum = -kAnyNumber;        // of an integer or a number
+  std::string_view name;             // "--nproc-per-node"
+  std::string_view value = {};       // "N", as help shows it; empty = a switch
+  std::string_view help = {};        // one line, lower case, no full stop
+  ValueType type = ValueType::text;  // of the value
+  bool repeats = false;              // may stand several times; otherwise that is an error
+  std::string_view words = {};       // "rank|agent": the only values allowed; empty = any
+  double minimum = -kAnyNumber;      // of an integer or a number
   double maximum = kAnyNumber;
-  std::string_view short_name = {};    // "-m"
+  std::string_view short_name = {};  // "-m"
 };
 
 /// What stands without a flag name. A command has at most one row.
 struct Positional {
-  std::string_view name = {};          // "RUN.toml"; empty = the command takes none
+  std::string_view name = {};  // "RUN.toml"; empty = the command takes none
   std::string_view help = {};
   int at_least = 0;
   int at_most = 1;
-  bool rest = false;                   // from the first one on nothing is parsed (SCRIPT args...)
+  bool rest = false;  // from the first one on nothing is parsed (SCRIPT args...)
 };
 
 struct Example {
-  std::string_view line;               // "lockstep plan run.toml --json"
-  std::string_view says;               // "the plan as one JSON document"
+  std::string_view line;  // "lockstep plan run.toml --json"
+  std::string_view says;  // "the plan as one JSON document"
 };
 
 /// What a command may touch outside itself; main() fills it with the process's own.
 struct Context {
-  std::ostream& out;                   // results; with --json one document or JSON lines, nothing else
-  std::ostream& err;                   // everything else
+  std::ostream& out;  // results; with --json one document or JSON lines, nothing else
+  std::ostream& err;  // everything else
   bool out_is_terminal = false;
-  bool color = false;                  // after --no-color and NO_COLOR
-  bool utf8 = false;                   // the locale is one of UTF-8
+  bool color = false;  // after --no-color and NO_COLOR
+  bool utf8 = false;   // the locale is one of UTF-8
   bool json = false;
   bool quiet = false;
-  std::string program_path = {};       // of this executable; lockstep-worker stands beside it
+  std::string program_path = {};  // of this executable; lockstep-worker stands beside it
   std::function<const char*(const char*)> get_env = {};
 };
 
 /// A command. `name` may be two words ("bench scaling"); rows with the same first word are a group.
 struct Command {
   std::string_view name;
-  std::string_view summary = {};       // one line, lower case, no full stop
-  std::string_view description = {};   // a paragraph for --help and docs/cli.md
+  std::string_view summary = {};      // one line, lower case, no full stop
+  std::string_view description = {};  // a paragraph for --help and docs/cli.md
   std::span<const Example> examples = {};
   Positional positional = {};
-  std::span<const Flag> flags = {};    // without the common ones
+  std::span<const Flag> flags = {};  // without the common ones
   /// Throws lockstep::Error for what goes wrong; one handler prints it and gives the exit code.
   Exit (*run)(const Args& args, const Context& context) = nullptr;
 };

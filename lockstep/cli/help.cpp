@@ -61,8 +61,9 @@ std::string code_text(const ProblemCode& code) {
   for (const config::Option& option : config::options()) names.push_back(option.name());
   for (const config::Option& option : config::options()) names.push_back(option.key);
   for (const ProblemCode& code : problem_codes()) names.push_back(code.code);
-  throw UsageError({{"LS-1018", "lockstep help", "nothing is known by the name " + name.substr(0, 128),
-                     did_you_mean(name, names, "`lockstep help` lists the commands")}});
+  throw UsageError(
+      {{"LS-1018", "lockstep help", "nothing is known by the name " + name.substr(0, 128),
+        did_you_mean(name, names, "`lockstep help` lists the commands")}});
 }
 
 std::string text_about(const std::string& name) {

@@ -73,8 +73,8 @@ std::string flag_row(const Flag& flag) {
 
 std::string command_markdown(const Command& command) {
   std::string text = "\n## lockstep " + std::string(command.name) + "\n\n" +
-                     std::string(command.description) + "\n\n```sh\n" +
-                     examples_text(command, "") + "```\n\nUsage: `" + usage(command) + "`\n";
+                     std::string(command.description) + "\n\n```sh\n" + examples_text(command, "") +
+                     "```\n\nUsage: `" + usage(command) + "`\n";
   const Positional& row = command.positional;
   if (!row.name.empty() || !command.flags.empty()) text += "\n| flag | meaning |\n|---|---|\n";
   if (!row.name.empty()) {
@@ -89,7 +89,8 @@ constexpr std::string_view kExitCodes =
     "| 0 | done |\n"
     "| 1 | the work failed: a child failed or was killed, a bar was not met |\n"
     "| 2 | usage or configuration error, also a missing or bad file named on the command line |\n"
-    "| 3 | the environment is at fault: network, disk, driver, missing data set, package or device |\n"
+    "| 3 | the environment is at fault: network, disk, driver, missing data set, package or device "
+    "|\n"
     "| 4 | bad input data: a corrupt file, not a log |\n"
     "| 5 | a peer was lost: what a surviving rank returns, never the cause |\n"
     "| 70 | a bug of lockstep |\n"
@@ -100,7 +101,8 @@ constexpr std::string_view kExitCodes =
 std::string front_page() {
   std::string text =
       "lockstep trains models on many devices as if they were one.\n\n"
-      "  lockstep train run.toml        train; prints the plan first and plan against measured last\n"
+      "  lockstep train run.toml        train; prints the plan first and plan against measured "
+      "last\n"
       "  lockstep plan run.toml         what it will need, without training\n\n"
       "Commands:\n";
   for (const Command& command : commands()) {
@@ -109,14 +111,16 @@ std::string front_page() {
   text += "\nEvery command takes:\n";
   for (const Flag& flag : common_flags()) text += two_columns(written(flag), flag_help(flag));
   text +=
-      "\n`lockstep COMMAND --help` shows examples. `lockstep help NAME` explains a configuration key\n"
+      "\n`lockstep COMMAND --help` shows examples. `lockstep help NAME` explains a configuration "
+      "key\n"
       "(optimizer.lr), a section (optimizer) or an error code (LS-1003).\n";
   return text;
 }
 
 std::string command_help(const Command& command) {
-  std::string text = examples_text(command, "  ") + "\n" + wrapped(command.description, 0, 0, kWidth) +
-                     "\n\nUsage: " + usage(command) + "\n\n";
+  std::string text = examples_text(command, "  ") + "\n" +
+                     wrapped(command.description, 0, 0, kWidth) + "\n\nUsage: " + usage(command) +
+                     "\n\n";
   const Positional& row = command.positional;
   if (!row.name.empty()) text += two_columns(std::string(row.name), row.help);
   for (const Flag& flag : all_flags(command)) text += two_columns(written(flag), flag_help(flag));
@@ -130,10 +134,11 @@ std::string cli_markdown() {
       "Flags are accepted with `-` and with `_`. Every command takes:\n\n"
       "| flag | meaning |\n|---|---|\n";
   for (const Flag& flag : common_flags()) text += flag_row(flag);
-  text += "\n## Exit codes\n\n" + std::string(kExitCodes) +
-          "\nErrors are all found before stopping and printed as `where: error LS-nnnn: what` and a "
-          "line with the fix; with `--json` as `{\"errors\":[{\"code\",\"where\",\"what\",\"fix\"}]}`."
-          " `lockstep help LS-nnnn` explains one.\n";
+  text +=
+      "\n## Exit codes\n\n" + std::string(kExitCodes) +
+      "\nErrors are all found before stopping and printed as `where: error LS-nnnn: what` and a "
+      "line with the fix; with `--json` as `{\"errors\":[{\"code\",\"where\",\"what\",\"fix\"}]}`."
+      " `lockstep help LS-nnnn` explains one.\n";
   for (const Command& command : commands()) text += command_markdown(command);
   return text;
 }

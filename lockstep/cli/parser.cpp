@@ -1,7 +1,6 @@
 #include "lockstep/cli/parser.h"
 
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <array>
 
@@ -31,7 +30,8 @@ std::vector<std::string_view> split(std::string_view words) {
 /// "--run_dir=x" as "--run-dir=x".
 std::string with_dashes(std::string word) {
   if (word.rfind("--", 0) != 0) return word;
-  const auto end = word.begin() + static_cast<std::ptrdiff_t>(std::min(word.find('='), word.size()));
+  const auto end =
+      word.begin() + static_cast<std::ptrdiff_t>(std::min(word.find('='), word.size()));
   std::replace(word.begin(), end, '_', '-');
   return word;
 }
@@ -88,7 +88,8 @@ class Parser {
     return row == flags_.end() ? nullptr : &*row;
   }
 
-  /// Keeps the words up to the first that is neither a flag nor a flag's value; the others are the rest.
+  /// Keeps the words up to the first that is neither a flag nor a flag's value; the others are the
+  /// rest.
   std::vector<std::string> cut_rest(std::vector<std::string> words) {
     std::size_t i = 0;
     for (; i < words.size() && words[i].rfind('-', 0) == 0 && words[i] != "--"; ++i) {
@@ -105,7 +106,8 @@ class Parser {
   std::vector<std::string> values_of(const CLI::App& app, const Flag& flag) {
     const CLI::Option* option = app.get_option(std::string(flag.name));
     const std::string name(flag.name);
-    if (flag.value.empty()) return std::vector<std::string>(std::min<std::size_t>(option->count(), 1));
+    if (flag.value.empty())
+      return std::vector<std::string>(std::min<std::size_t>(option->count(), 1));
     const std::vector<std::string>& values = option->results();
     if (values.size() > 1 && !flag.repeats) {
       refuse("LS-1013", name, "stands " + std::to_string(values.size()) + " times", "keep one");
@@ -177,7 +179,8 @@ class Parser {
       refuse("LS-1014", where, std::string(row.name) + " is missing", see_help());
     } else if (count > most && !row.rest) {
       refuse("LS-1014", where,
-             "takes " + (most == 0 ? std::string("no argument") : "at most " + std::to_string(most)) +
+             "takes " +
+                 (most == 0 ? std::string("no argument") : "at most " + std::to_string(most)) +
                  ", not " + std::to_string(count),
              see_help());
     }

@@ -12,8 +12,12 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr auto kFlags = std::to_array<Flag>({
-    {.name = "--nproc-per-node", .value = "N", .type = ValueType::integer, .words = "auto",
-     .minimum = 1, .maximum = 64},
+    {.name = "--nproc-per-node",
+     .value = "N",
+     .type = ValueType::integer,
+     .words = "auto",
+     .minimum = 1,
+     .maximum = 64},
     {.name = "--set", .value = "KEY=VALUE", .repeats = true},
     {.name = "--ratio", .value = "X", .type = ValueType::number, .minimum = 0},
     {.name = "--as", .value = "rank|agent", .words = "rank|agent"},
@@ -82,8 +86,9 @@ TEST(ParseArgs, AnUnknownFlagNamesTheNearest) {
 }
 
 TEST(ParseArgs, AValueOutOfRangeOrOfTheWrongTypeSaysWhatIsAllowed) {
-  EXPECT_EQ(only_problem({"--nproc-per-node", "0"}),
-            (Problem{"LS-1013", "--nproc-per-node", "cannot be 0", "use a whole number from 1 to 64"}));
+  EXPECT_EQ(
+      only_problem({"--nproc-per-node", "0"}),
+      (Problem{"LS-1013", "--nproc-per-node", "cannot be 0", "use a whole number from 1 to 64"}));
   EXPECT_EQ(only_problem({"--nproc-per-node", "-2"}).what, "cannot be -2");
   EXPECT_EQ(only_problem({"--nproc-per-node", "2.5"}).code, "LS-1013");
   EXPECT_EQ(only_problem({"--nproc-per-node", "99999999999999999999"}).code, "LS-1013");
@@ -115,7 +120,8 @@ TEST(ParseArgs, WordsBehindADoubleDashAreNeverFlags) {
 }
 
 TEST(ParseArgs, WhereTheRestIsSomebodyElsesNothingInItIsTouched) {
-  const Args args = parse({"--nproc_per_node", "2", "train.py", "--learning_rate", "--json", "--"}, true);
+  const Args args =
+      parse({"--nproc_per_node", "2", "train.py", "--learning_rate", "--json", "--"}, true);
   EXPECT_EQ(args.integer("--nproc-per-node"), 2);
   EXPECT_FALSE(args.has("--json"));
   EXPECT_THAT(args.words(), ElementsAre("train.py", "--learning_rate", "--json", "--"));

@@ -19,7 +19,8 @@ constexpr std::array kFlags{
 };
 
 constexpr auto kExamples = std::to_array<Example>({
-    {"lockstep plan run.toml --nproc-per-node 2", "memory, time and traffic of this run on 2 ranks"},
+    {"lockstep plan run.toml --nproc-per-node 2",
+     "memory, time and traffic of this run on 2 ranks"},
     {"lockstep plan run.toml --json", "the same as one JSON document"},
     {"lockstep plan run.toml --set batch.micro_batch=256 --check", "does a larger batch fit?"},
     {"lockstep plan --set model.family=gpt --set model.width=768 --states-only",
@@ -29,8 +30,8 @@ constexpr auto kExamples = std::to_array<Example>({
 Exit run(const Args& args, const Context& context) {
   const config::RunConfig config = read_run(args);
   const Host host = probe_host();
-  const PlanReport report = make_plan_report(config, host, ranks_of(args, config, host),
-                                             args.has("--states-only"));
+  const PlanReport report =
+      make_plan_report(config, host, ranks_of(args, config, host), args.has("--states-only"));
   if (context.json) {
     context.out << plan_json(report) << std::endl;
   } else if (context.quiet) {

@@ -17,7 +17,8 @@ using metrics::Tone;
 
 // Backward costs twice the forward (as ModelStats says).
 constexpr double kForwardsPerStep = 3;
-// Relative; held against measured runs by the plan-against-measured lines of every training.
+// Relative. Chosen with room, not fitted to measurements: each training prints plan against
+// measured.
 constexpr double kMemoryErrorBand = 0.15;
 constexpr double kStepErrorBand = 0.5;
 
@@ -78,9 +79,8 @@ void add_speed(const PlanReport& report, Json& document) {
   document[tokens ? "tokens_per_s" : "samples_per_s"] =
       known(report.chosen.samples_per_s * per_sample);
   document["tflops_per_device"] = known(flops_per_s(report) / 1e12);
-  document["mfu"] = known(report.peak_flops_per_s > 0
-                              ? flops_per_s(report) / report.peak_flops_per_s
-                              : 0);
+  document["mfu"] =
+      known(report.peak_flops_per_s > 0 ? flops_per_s(report) / report.peak_flops_per_s : 0);
   document["bubble_fraction"] = 0.0;
   document["exposed_comm_s"] = plan.exposed_comm_s;
   document["comm_bytes_per_step"] = plan.comm_bytes_per_step;
@@ -102,8 +102,10 @@ class Table {
     const std::string value = metrics::pad_left(format_bytes(bytes), kAmountColumns);
     const std::size_t used = 2 + kLabelColumns + kAmountColumns + 2;
     const std::size_t bar = width_ > used + 10 ? std::min<std::size_t>(width_ - used, 40) : 10;
-    const double share = static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(whole, 1));
-    text_ += "  " + label_text(label) + value + "  " + metrics::progress_bar(share, bar, style_) + "\n";
+    const double share =
+        static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(whole, 1));
+    text_ +=
+        "  " + label_text(label) + value + "  " + metrics::progress_bar(share, bar, style_) + "\n";
   }
 
   void title(const std::string& text) { text_ += style_.paint(Tone::strong, text) + "\n"; }
@@ -125,8 +127,9 @@ std::string counted(std::int64_t count, const std::string& noun) {
 }
 
 std::string batch_text(const config::BatchShape& batch) {
-  std::string text = counted(batch.global_batch, "sample") + " a step = " +
-                     counted(batch.data_ranks, "rank") + " x " + format_count(batch.micro_batch);
+  std::string text = counted(batch.global_batch, "sample") +
+                     " a step = " + counted(batch.data_ranks, "rank") + " x " +
+                     format_count(batch.micro_batch);
   if (batch.accumulation > 1) text += " x " + format_count(batch.accumulation) + " accumulated";
   return text;
 }
@@ -184,10 +187,9 @@ std::string plan_json(const PlanReport& report) {
   for (const PricedPlan& other : report.alternatives) {
     document["alternatives"].push_back(alternative_json(other));
   }
-  document["distribute"] = {
-      {"needed", report.distribution_needed},
-      {"expected_speedup", known(report.expected_speedup.value_or(0))},
-      {"reasons", report.reasons}};
+  document["distribute"] = {{"needed", report.distribution_needed},
+                            {"expected_speedup", known(report.expected_speedup.value_or(0))},
+                            {"reasons", report.reasons}};
   document["advice"] = advice_json(report.advice);
   document["assumptions"] = report.assumptions;
   document["error_band"] = {{"memory_bytes", kMemoryErrorBand}, {"step_s", kStepErrorBand}};
@@ -199,8 +201,8 @@ std::string plan_for_people(const PlanReport& report, std::size_t width,
   const PricedPlan& chosen = report.chosen;
   Table table(width, style);
   table.title("plan of " + report.config.run.name);
-  table.row("model", report.model.family + ", " + format_count(report.model.parameters()) +
-                         " parameters");
+  table.row("model",
+            report.model.family + ", " + format_count(report.model.parameters()) + " parameters");
   std::string strategies;
   for (const std::string& name : chosen.plan.strategies) {
     strategies += (strategies.empty() ? "" : " + ") + name;

@@ -29,8 +29,8 @@ PricedPlan price(const config::RunConfig& config, const Host& host, int ranks, b
   return priced;
 }
 
-/// The run on `ranks` ranks with the chosen global batch cut into the chosen micro-batches, or nothing
-/// when it does not divide.
+/// The run on `ranks` ranks with the chosen global batch cut into the chosen micro-batches, or
+/// nothing when it does not divide.
 std::optional<PricedPlan> price_at(const PlanReport& report, const Host& host, int ranks,
                                    bool states_only) {
   config::RunConfig config = report.config;
@@ -76,9 +76,8 @@ const PricedPlan* fastest(const PlanReport& report) {
 }
 
 void judge_distribution(PlanReport& report, const Host& host, bool states_only) {
-  const std::optional<PricedPlan> single = report.chosen.ranks() == 1
-                                               ? report.chosen
-                                               : price_at(report, host, 1, states_only);
+  const std::optional<PricedPlan> single =
+      report.chosen.ranks() == 1 ? report.chosen : price_at(report, host, 1, states_only);
   if (!single) return;
   report.distribution_needed = !single->fits();
   report.reasons.push_back("one rank needs " + format_bytes(single->plan.memory.total()) + " of " +
@@ -103,11 +102,10 @@ void advise(PlanReport& report, const Host& host) {
                              "memory_bytes"});
   }
   if (chosen.ranks() * threads > host.cores) {
-    report.advice.push_back(
-        {"use at most " + ranks_text(std::max(1, host.cores / threads)),
-         ranks_text(chosen.ranks()) + " of " + counted(threads, "thread") + " share " +
-             counted(host.cores, "core"),
-         "layout"});
+    report.advice.push_back({"use at most " + ranks_text(std::max(1, host.cores / threads)),
+                             ranks_text(chosen.ranks()) + " of " + counted(threads, "thread") +
+                                 " share " + counted(host.cores, "core"),
+                             "layout"});
   }
   if (plan.exposed_comm_s > kMuchExposed * plan.step_s && plan.step_s > 0) {
     report.advice.push_back({"raise batch.accumulation or batch.micro_batch",
@@ -133,6 +131,8 @@ void state_assumptions(PlanReport& report, const Host& host, bool states_only) {
           " and nothing else uses the cores",
       "step times come from FLOPs, bytes and the rates of a typical core, not from a measurement",
   };
+  report.assumptions.emplace_back(
+      "the error band is a chosen margin, not a confidence interval from measurements");
   if (states_only) {
     report.assumptions.emplace_back("memory counts parameters, gradients and optimizer state only");
   }

@@ -1,4 +1,5 @@
-// What `lockstep plan` says about a run: the plan, what else is possible, and advice. Pure functions.
+// What `lockstep plan` says about a run: the plan, what else is possible, and advice. Pure
+// functions.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -33,11 +34,11 @@ struct PricedPlan {
 struct PlanReport {
   config::RunConfig config;
   model::ModelStats model;
-  double peak_flops_per_s = 0;            // matmul rate of one rank; 0 = unknown
+  double peak_flops_per_s = 0;  // matmul rate of one rank; 0 = unknown
   PricedPlan chosen;
-  std::vector<PricedPlan> alternatives;   // other rank counts on this host, fastest first
-  bool distribution_needed = false;       // one rank alone does not fit
-  std::optional<double> expected_speedup; // of the fastest that fits over one rank, at equal batch
+  std::vector<PricedPlan> alternatives;    // other rank counts on this host, fastest first
+  bool distribution_needed = false;        // one rank alone does not fit
+  std::optional<double> expected_speedup;  // of the fastest that fits over one rank, at equal batch
   std::vector<std::string> reasons;
   std::vector<Advice> advice;
   std::vector<std::string> assumptions;

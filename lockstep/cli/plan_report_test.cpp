@@ -30,15 +30,16 @@ config::RunConfig small_gpt() {
   return config;
 }
 
-nlohmann::json json_of(const PlanReport& report) { return nlohmann::json::parse(plan_json(report)); }
+nlohmann::json json_of(const PlanReport& report) {
+  return nlohmann::json::parse(plan_json(report));
+}
 
 TEST(PlanReport, JsonHasEveryKeyOfTheContract) {
   const auto json = json_of(make_plan_report(small_gpt(), host_of(2, 16 * kGb), 2, false));
-  for (const char* key :
-       {"parameters", "fits", "memory_bytes", "device_memory_bytes", "step_s", "tokens_per_s",
-        "tflops_per_device", "mfu", "bubble_fraction", "exposed_comm_s", "comm_bytes_per_step",
-        "time_to_train_s", "layout", "alternatives", "distribute", "advice", "assumptions",
-        "error_band"}) {
+  for (const char* key : {"parameters", "fits", "memory_bytes", "device_memory_bytes", "step_s",
+                          "tokens_per_s", "tflops_per_device", "mfu", "bubble_fraction",
+                          "exposed_comm_s", "comm_bytes_per_step", "time_to_train_s", "layout",
+                          "alternatives", "distribute", "advice", "assumptions", "error_band"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   for (const char* key : {"data", "zero", "tensor", "pipeline", "sequence", "micro_batch",
@@ -52,7 +53,8 @@ TEST(PlanReport, JsonHasEveryKeyOfTheContract) {
 }
 
 TEST(PlanReport, TheTotalIsTheSumOfTheCategories) {
-  const auto memory = json_of(make_plan_report(small_gpt(), host_of(2, 16 * kGb), 2, false)).at("memory_bytes");
+  const auto memory =
+      json_of(make_plan_report(small_gpt(), host_of(2, 16 * kGb), 2, false)).at("memory_bytes");
   std::int64_t sum = 0;
   for (const char* key : {"parameters", "gradients", "optimizer", "activations", "buffers",
                           "communication", "runtime"}) {

@@ -50,8 +50,8 @@ std::size_t words_of_name(const std::vector<std::string>& words) {
     }
   }
   if (!group.empty()) {
-    throw UsageError({{"LS-1011", "lockstep " + words[0], "needs to know what to do",
-                       "add one of: " + group}});
+    throw UsageError(
+        {{"LS-1011", "lockstep " + words[0], "needs to know what to do", "add one of: " + group}});
   }
   const bool flag = words[0].front() == '-';
   throw UsageError({{flag ? "LS-1012" : "LS-1011", "lockstep",
@@ -68,7 +68,8 @@ Exit run_command(const Command& command, const std::vector<std::string>& words, 
   context.json = has_word(words, "--json");
   return guarded(context, [&] {
     ParsedArgs parsed = parse_args(command, words);
-    if (parsed.problems.empty() || !parsed.args.has("--help")) context.json = parsed.args.has("--json");
+    if (parsed.problems.empty() || !parsed.args.has("--help"))
+      context.json = parsed.args.has("--json");
     if (parsed.args.has("--help")) {
       context.out << command_help(command) << std::flush;
       return Exit::ok;
@@ -117,9 +118,8 @@ Exit run_program(const std::vector<std::string>& words, Context context) {
     if (count == 0) unknown_command(words);
     std::string name = words[0];
     if (count == 2) name += " " + words[1];
-    return run_command(*find_command(name), {words.begin() + static_cast<std::ptrdiff_t>(count),
-                                             words.end()},
-                       context);
+    return run_command(*find_command(name),
+                       {words.begin() + static_cast<std::ptrdiff_t>(count), words.end()}, context);
   });
 }
 

@@ -126,12 +126,11 @@ TEST(RunProgram, ReadsNoColorAndTheLocaleFromTheEnvironment) {
   std::ostringstream err;
   const auto plan = [&](std::string variable) {
     out.str("");
-    (void)run_program({"plan"}, {.out = out,
-                                 .err = err,
-                                 .color = true,
-                                 .get_env = [&](const char* name) -> const char* {
-                                   return variable == name ? "C.UTF-8" : nullptr;
-                                 }});
+    (void)run_program(
+        {"plan"},
+        {.out = out, .err = err, .color = true, .get_env = [&](const char* name) -> const char* {
+           return variable == name ? "C.UTF-8" : nullptr;
+         }});
     return out.str();
   };
   EXPECT_THAT(plan("none"), HasSubstr("\x1b["));

@@ -14,7 +14,8 @@ inline constexpr Flag kSetFlag{.name = "--set",
 inline constexpr Flag kNprocFlag{
     .name = "--nproc-per-node",
     .value = "N",
-    .help = "ranks on this host, or auto (cpu): as many as its cores carry; default parallel.data or 1",
+    .help =
+        "ranks on this host, or auto (cpu): as many as its cores carry; default parallel.data or 1",
     .type = ValueType::integer,
     .words = "auto|cpu",
     .minimum = 1,

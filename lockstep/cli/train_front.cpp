@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
-#include <utility>
+#include <variant>
+#include <vector>
 
 #include "lockstep/base/run_dir.h"
+#include "lockstep/base/units.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/worker_program.h"
 #include "lockstep/config/parse.h"
@@ -44,7 +46,8 @@ metrics::ConsoleOptions console_options(const Context& context) {
 void check_resume(const planner::Job& job, const std::string& run_dir) {
   if (job.resume == "auto" || job.resume == "none") return;
   const std::string& dir = job.config.checkpoint.dir;
-  const fs::path checkpoints = dir.empty() ? fs::path(run_dir) / "checkpoints" : fs::path(dir);
+  const fs::path own = fs::path(run_dir.empty() ? "RUN_DIR" : run_dir) / "checkpoints";
+  const fs::path checkpoints = dir.empty() ? own : fs::path(dir);
   if (fs::is_directory(job.resume) || fs::is_directory(checkpoints / job.resume)) return;
   throw UsageError({{"LS-1001", "--resume " + job.resume,
                      "no such folder, and no such checkpoint in " + checkpoints.string(),
@@ -101,12 +104,12 @@ class Front {
     launch_.command = worker_command(worker);
     launch_.log_dir = new_log_folder(job_.run_dir);
     launch_.on_report = [this](const std::string& line) { show(line); };
-    launch::LocalJobResult result = launch::run_local_job(launch_);
+    const launch::LocalJobResult result = launch::run_local_job(launch_);
     if (result.exit == Exit::ok) {
       if (context_.json && summary_) context_.out << engine::to_json_text(*summary_) << std::endl;
       return Exit::ok;
     }
-    return report_end(std::move(result));
+    return report_end(result);
   }
 
  private:
@@ -133,27 +136,35 @@ class Front {
     }
   }
 
-  Exit report_end(launch::LocalJobResult result) {
+  [[nodiscard]] Exit report_end(const launch::LocalJobResult& result) {
     if (result.exit == Exit::requeue) {
       if (context_.json && summary_) context_.out << engine::to_json_text(*summary_) << std::endl;
       context_.err << "stopped with the state saved; the same command with --run-dir "
                    << job_.run_dir << " goes on from there" << std::endl;
       return result.exit;
     }
-    std::vector<Problem> problems;
-    if (result.first_failure) {
-      problems = problems_of_worker(result.first_failure->last_stderr);
-      if (!problems.empty()) result.first_failure->last_stderr = to_text(problems);
-    }
-    const std::string text =
-        launch::describe(result) + "all that the ranks printed: " + launch_.log_dir + "\n";
-    if (!context_.json) {
-      context_.err << text << std::flush;
+    if (!result.first_failure) {
+      context_.err << launch::describe(result) << std::flush;
       return result.exit;
     }
-    if (problems.empty())
-      problems.push_back({"LS-3006", job_.run_dir, text, "see the cause above"});
-    throw Error(result.exit, std::move(problems));
+    const launch::RankEnd& first = *result.first_failure;
+    const auto problems = problems_of_worker(first.last_stderr);
+    if (context_.json) throw Error(result.exit, problems.empty() ? as_problem(result) : problems);
+    if (problems.empty()) {
+      context_.err << launch::describe(result);
+    } else {
+      context_.err << to_text(problems) << "rank " << first.rank << " ended with exit code "
+                   << first.exit_code << " after " << format_duration(first.seconds)
+                   << ", and with it the job\n";
+    }
+    context_.err << "all that the ranks printed: " << launch_.log_dir << std::endl;
+    return result.exit;
+  }
+
+  /// For --json: a rank that could not say itself what happened.
+  [[nodiscard]] std::vector<Problem> as_problem(const launch::LocalJobResult& result) const {
+    return {{"LS-3006", "rank " + std::to_string(result.first_failure->rank),
+             launch::describe(result), "all that the ranks printed is in " + launch_.log_dir}};
   }
 
   const Context& context_;

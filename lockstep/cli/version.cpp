@@ -17,8 +17,8 @@ namespace lockstep::cli {
 
 std::string version_text(bool json) {
   if (!json) {
-    return "lockstep " LOCKSTEP_VERSION " (git " LOCKSTEP_GIT ", LibTorch " LOCKSTEP_LIBTORCH_VERSION
-           ", backends gloo and fake)";
+    return "lockstep " LOCKSTEP_VERSION " (git " LOCKSTEP_GIT
+           ", LibTorch " LOCKSTEP_LIBTORCH_VERSION ", backends gloo and fake)";
   }
   const nlohmann::ordered_json document{{"version", LOCKSTEP_VERSION},
                                         {"libtorch", LOCKSTEP_LIBTORCH_VERSION},

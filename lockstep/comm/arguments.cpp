@@ -20,7 +20,8 @@ bool can_reduce(at::ScalarType dtype) {
 }
 
 void check_buffer(const at::Tensor& tensor) {
-  LOCKSTEP_CHECK(tensor.defined() && tensor.is_contiguous(), "a collective needs a contiguous tensor");
+  LOCKSTEP_CHECK(tensor.defined() && tensor.is_contiguous(),
+                 "a collective needs a contiguous tensor");
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-
 #include <chrono>
 #include <future>
 #include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 #include <vector>
 
@@ -22,9 +21,9 @@
 namespace lockstep::comm {
 namespace {
 
-// A healthy close takes microseconds; after a lost peer, Gloo waits for each queued collective's own
-// deadline. What is not closed by then is left to the end of the process.
-constexpr std::chrono::seconds kCloseDeadline{2};
+// A healthy close takes microseconds; after a lost peer, Gloo waits for each queued collective's
+// own deadline. What is not closed by then is left to the end of the process.
+constexpr std::chrono::seconds kCloseDeadline{1};
 
 /// What one group's collectives share with the group; lives as long as the last of them.
 struct Context {
@@ -100,8 +99,8 @@ class RecordedWork : public Work {
   const IsDone is_done_;
 };
 
-/// The connections of a group: one mesh for what the caller issues, and where Order::tree needs more
-/// than one exchange, a second one for what the tree's thread issues.
+/// The connections of a group: one mesh for what the caller issues, and where Order::tree needs
+/// more than one exchange, a second one for what the tree's thread issues.
 struct Mesh {
   c10::intrusive_ptr<c10d::Backend> backend;
   std::unique_ptr<TreeReducer> tree;
@@ -162,8 +161,10 @@ std::unique_ptr<Work> GlooGroup::track(std::int64_t seq, Issue issue) {
   try {
     auto pending = issue();
     const auto is_done = [](auto& work) {
-      if constexpr (requires { work.done(); }) return work.done();
-      else return work.isCompleted();
+      if constexpr (requires { work.done(); })
+        return work.done();
+      else
+        return work.isCompleted();
     };
     return std::make_unique<RecordedWork<decltype(pending), decltype(is_done)>>(
         context_, seq, std::move(pending), is_done);

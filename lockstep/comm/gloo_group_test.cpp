@@ -137,7 +137,8 @@ TEST(GlooGroup, AHangingPeerEndsTheWaitAtTheDeadlineAndTheMessageNamesTheCollect
     EXPECT_EQ(problem.where, "rank 0 of 2, group world");
     EXPECT_THAT(problem.what, HasSubstr("all_reduce #2 (float32, 1024 elements)"));
     EXPECT_THAT(problem.what, HasSubstr("deadline 300 ms"));
-    EXPECT_THAT(problem.what, HasSubstr("last completed here: all_reduce #1 (float32, 3 elements)"));
+    EXPECT_THAT(problem.what,
+                HasSubstr("last completed here: all_reduce #1 (float32, 3 elements)"));
     over.set_value();
   });
 }

@@ -1,10 +1,10 @@
 #include "lockstep/comm/gloo_mesh.h"
 
 #include <c10/util/Exception.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <algorithm>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/join.h"
@@ -12,16 +12,15 @@
 namespace lockstep::comm {
 namespace {
 
-// Measured with two ranks on loopback: eight reductions of 5 MiB in flight cost 19 ms of processor time
-// with two threads, 26 to 37 ms with one; a single one costs the same.
+// Measured with two ranks on loopback: eight reductions of 5 MiB in flight cost 19 ms of processor
+// time with two threads, 26 to 37 ms with one; a single one costs the same.
 constexpr int kGlooThreads = 2;
 constexpr std::size_t kCauseLength = 200;
 
 }  // namespace
 
 c10::intrusive_ptr<c10d::Backend> connect_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                               const GroupOptions& options,
-                                               const std::string& mesh,
+                                               const GroupOptions& options, const std::string& mesh,
                                                const std::string& address) {
   using c10d::ProcessGroupGloo;
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(options.name + "/" + mesh, store);
@@ -46,7 +45,8 @@ std::string cause_text(const std::exception& error) {
   std::string text =
       torch_error != nullptr ? torch_error->what_without_backtrace() : std::string(error.what());
   for (auto begin = text.find('['); begin != std::string::npos; begin = text.find('[', begin + 1)) {
-    const auto end = text.find("] ", begin);  // "[third_party/gloo/gloo/transport/tcp/pair.cc:534] "
+    const auto end =
+        text.find("] ", begin);  // "[third_party/gloo/gloo/transport/tcp/pair.cc:534] "
     if (end == std::string::npos) break;
     if (text.substr(begin, end - begin).find(".cc:") != std::string::npos) {
       text.erase(begin, end + 2 - begin);

@@ -1,10 +1,9 @@
 // Connections to every peer of a group: upstream Gloo as a c10d backend.
 #pragma once
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
-
 #include <chrono>
 #include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/comm/group.h"
 

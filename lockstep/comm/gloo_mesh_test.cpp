@@ -8,9 +8,10 @@ namespace lockstep::comm {
 namespace {
 
 TEST(CauseText, LeavesOutSourcePositions) {
-  EXPECT_EQ(cause_text(std::runtime_error("connect failed with [/x/gloo/tcp/pair.cc:547] Connection "
-                                          "closed by peer [127.0.0.1]:22749")),
-            "connect failed with Connection closed by peer [127.0.0.1]:22749");
+  EXPECT_EQ(
+      cause_text(std::runtime_error("connect failed with [/x/gloo/tcp/pair.cc:547] Connection "
+                                    "closed by peer [127.0.0.1]:22749")),
+      "connect failed with Connection closed by peer [127.0.0.1]:22749");
 }
 
 TEST(CauseText, IsOneShortLine) {

@@ -48,7 +48,8 @@ TEST(GlooGroup, TreeOrderGivesTheBitsOfTheBalancedTreeOnFourRanks) {
 
 TEST(GlooGroup, ReducesEveryDtypeBySumMinimumAndMaximum) {
   test::run_ranks(3, [](Group& group) {
-    for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong, at::kInt, at::kByte}) {
+    for (const auto dtype :
+         {at::kFloat, at::kDouble, at::kBFloat16, at::kLong, at::kInt, at::kByte}) {
       const auto reduced = [&](ReduceOp op) {
         auto tensor = at::full({2, 5}, group.rank() + 1, dtype);
         group.all_reduce(tensor, op)->wait();
@@ -68,8 +69,8 @@ TEST(GlooGroup, ManyCollectivesInFlightKeepTheirOrder) {
     for (int i = 0; i < 24; ++i) {
       const std::int64_t count = i % 3 == 0 ? 50'000 : 10;
       tensors.push_back(at::full({count}, i + group.rank(), at::kFloat));
-      works.push_back(group.all_reduce(tensors.back(), ReduceOp::sum,
-                                       i % 2 == 0 ? Order::tree : Order::any));
+      works.push_back(
+          group.all_reduce(tensors.back(), ReduceOp::sum, i % 2 == 0 ? Order::tree : Order::any));
     }
     for (auto& work : works) work->wait();
     for (int i = 0; i < 24; ++i) {

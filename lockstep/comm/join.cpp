@@ -63,11 +63,11 @@ void join(c10d::Store& store, const GroupOptions& options) {
     store.wait(keys, options.join_deadline);
   } catch (const std::exception&) {
     if (store.check(keys)) return;  // the last rank came at the very end
-    throw PeerLost({"LS-4001", where_of(options),
-                    list_missing(store, options) + " did not join within " +
-                        to_text(options.join_deadline),
-                    "see why they did not start (their log), or whether they use another store "
-                    "address or world size"});
+    throw PeerLost(
+        {"LS-4001", where_of(options),
+         list_missing(store, options) + " did not join within " + to_text(options.join_deadline),
+         "see why they did not start (their log), or whether they use another store "
+         "address or world size"});
   }
 }
 

@@ -18,8 +18,7 @@ constexpr const char* kLoopback = "127.0.0.1";
 
 std::string to_text(const sockaddr* address, socklen_t bytes) {
   char text[NI_MAXHOST] = {};
-  const int status =
-      ::getnameinfo(address, bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  const int status = ::getnameinfo(address, bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
   return status == 0 ? text : "";
 }
 
@@ -30,8 +29,8 @@ std::optional<std::string> source_address(const addrinfo& to) {
   sockaddr_storage own{};
   socklen_t bytes = sizeof own;
   auto* own_address = reinterpret_cast<sockaddr*>(&own);
-  const bool found = ::connect(fd, to.ai_addr, to.ai_addrlen) == 0 &&
-                     ::getsockname(fd, own_address, &bytes) == 0;
+  const bool found =
+      ::connect(fd, to.ai_addr, to.ai_addrlen) == 0 && ::getsockname(fd, own_address, &bytes) == 0;
   ::close(fd);
   if (!found) return std::nullopt;
   return to_text(own_address, bytes);

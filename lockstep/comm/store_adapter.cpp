@@ -18,7 +18,8 @@ void StoreAdapter::set(const std::string& key, const Bytes& value) {
   client_.set(key, value);
 }
 
-Bytes StoreAdapter::compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) {
+Bytes StoreAdapter::compareSet(const std::string& key, const Bytes& expected,
+                               const Bytes& desired) {
   const std::lock_guard lock(mutex_);
   return client_.compare_set(key, expected, desired);
 }

@@ -1,11 +1,10 @@
-// Our torch-free store client as a c10d::Store, so that upstream backends join over any address of ours.
+// Our torch-free store client as a c10d::Store: upstream backends join over any address of ours.
 #pragma once
-#include <torch/csrc/distributed/c10d/Store.hpp>
-
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
 #include "lockstep/store/client.h"

@@ -1,7 +1,6 @@
-// Order::tree over a backend that only adds in its own order: exchange pieces, add them here, gather.
+// Order::tree over a backend with an order of its own: exchange pieces, add them here, gather.
 #pragma once
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -9,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 namespace lockstep::comm {
 

@@ -1,7 +1,5 @@
 #include "lockstep/comm/world.h"
 
-#include <cstdlib>
-
 #include "lockstep/base/error.h"
 
 namespace lockstep::comm {
@@ -17,8 +15,7 @@ std::unique_ptr<Group> join_world(const config::RankEnv& env) {
 }
 
 std::unique_ptr<Group> join_world() {
-  config::Starter starter =
-      config::read_starter([](const char* name) { return std::getenv(name); }, "rank");
+  config::Starter starter = config::read_own_starter("rank");
   if (!starter.problems.empty()) throw UsageError(std::move(starter.problems));
   return join_world(starter.env);
 }

@@ -14,8 +14,8 @@ struct BatchShape {
   std::int64_t micro_batch = 0;   // samples a forward
   std::int64_t accumulation = 1;  // forwards a rank and step
   int data_ranks = 1;
-  std::int64_t leaves = 1;        // virtual ranks V; leaf v is cut v of the global batch
-  bool ordered = false;           // virtual_ranks was set: sums follow the fixed tree
+  std::int64_t leaves = 1;  // virtual ranks V; leaf v is cut v of the global batch
+  bool ordered = false;     // virtual_ranks was set: sums follow the fixed tree
 };
 
 struct BatchShapeResult {
@@ -25,9 +25,9 @@ struct BatchShapeResult {
 
 /// Settles the batch for `world_size` ranks (all data parallel). Problems name the nearest valid
 /// numbers: a batch that does not divide, unequal numbers, virtual_ranks not a power of two, not
-/// divisible by the ranks, or not equal to global_batch / micro_batch, threads != 1 with virtual_ranks.
-/// Only global_batch set: accumulation 1 (or leaves / ranks with virtual_ranks). Only micro_batch:
-/// accumulation 1. None set: micro_batch 32.
+/// divisible by the ranks, or not equal to global_batch / micro_batch, threads != 1 with
+/// virtual_ranks. Only global_batch set: accumulation 1 (or leaves / ranks with virtual_ranks).
+/// Only micro_batch: accumulation 1. None set: micro_batch 32.
 [[nodiscard]] BatchShapeResult settle_batch(const RunConfig& config, int world_size);
 
 }  // namespace lockstep::config

@@ -25,15 +25,21 @@ Json json_of(const Option& option, const Value& value) {
 
 Raw raw_of(const Json& json) {
   switch (json.type()) {
-    case Json::value_t::boolean: return {json.get<bool>(), ""};
-    case Json::value_t::number_integer: return {json.get<std::int64_t>(), ""};
+    case Json::value_t::boolean:
+      return {json.get<bool>(), ""};
+    case Json::value_t::number_integer:
+      return {json.get<std::int64_t>(), ""};
     case Json::value_t::number_unsigned:
       if (json.get<std::uint64_t>() > INT64_MAX) return {json.get<double>(), ""};
       return {json.get<std::int64_t>(), ""};
-    case Json::value_t::number_float: return {json.get<double>(), ""};
-    case Json::value_t::string: return {json.get<std::string>(), ""};
-    case Json::value_t::array: break;
-    default: return {{}, "an object"};
+    case Json::value_t::number_float:
+      return {json.get<double>(), ""};
+    case Json::value_t::string:
+      return {json.get<std::string>(), ""};
+    case Json::value_t::array:
+      break;
+    default:
+      return {{}, "an object"};
   }
   std::vector<double> list;
   for (const Json& item : json) {

@@ -14,12 +14,18 @@ constexpr std::size_t kLongestText = 4096;
 
 std::string describe_raw(const Raw& raw) {
   switch (raw.data.index()) {
-    case 1: return "true or false";
-    case 2: return "a whole number";
-    case 3: return "a number with a point or exponent";
-    case 4: return "text";
-    case 5: return "a list of numbers";
-    default: return raw.type_name.empty() ? "something else" : raw.type_name;
+    case 1:
+      return "true or false";
+    case 2:
+      return "a whole number";
+    case 3:
+      return "a number with a point or exponent";
+    case 4:
+      return "text";
+    case 5:
+      return "a list of numbers";
+    default:
+      return raw.type_name.empty() ? "something else" : raw.type_name;
   }
 }
 
@@ -30,10 +36,10 @@ Converted refuse(const char* code, std::string what, std::string fix) {
 Converted wrong_type(const Option& option, const Raw& raw) {
   std::string fix = "write " + describe_type(option);
   if (option.type == OptionType::text || option.type == OptionType::word) fix += ", in quotes";
-  return refuse("LS-1004",
-                std::string(option.key) + " takes " + describe_type(option) + ", not " +
-                    describe_raw(raw),
-                fix);
+  return refuse(
+      "LS-1004",
+      std::string(option.key) + " takes " + describe_type(option) + ", not " + describe_raw(raw),
+      fix);
 }
 
 bool inside(const Range& range, double x) {
@@ -48,9 +54,8 @@ Converted out_of_range(const Option& option, double x) {
 }
 
 Converted convert_text(const Option& option, const std::string& text) {
-  const bool control = std::any_of(text.begin(), text.end(), [](unsigned char c) {
-    return c < 0x20 || c == 0x7f;
-  });
+  const bool control =
+      std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (control || text.size() > kLongestText) {
     return refuse("LS-1005", std::string(option.key) + " holds control characters or is too long",
                   "use printable text of at most 4096 bytes");
@@ -80,8 +85,8 @@ Converted convert_word(const Option& option, const std::string& text) {
 
 Converted convert_integer(const Option& option, const Raw& raw) {
   const auto* text = std::get_if<std::string>(&raw.data);
-  if (text != nullptr && std::find(option.words.begin(), option.words.end(), *text) !=
-                             option.words.end()) {
+  if (text != nullptr &&
+      std::find(option.words.begin(), option.words.end(), *text) != option.words.end()) {
     return {std::monostate{}, "", "", ""};
   }
   const auto* number = std::get_if<std::int64_t>(&raw.data);
@@ -160,10 +165,14 @@ Converted convert(const Option& option, const Raw& raw) {
       return text == nullptr ? wrong_type(option, raw) : convert_text(option, *text);
     case OptionType::word:
       return text == nullptr ? wrong_type(option, raw) : convert_word(option, *text);
-    case OptionType::integer: return convert_integer(option, raw);
-    case OptionType::number: return convert_number(option, raw);
-    case OptionType::number_pair: return convert_pair(option, raw);
-    case OptionType::boolean: break;
+    case OptionType::integer:
+      return convert_integer(option, raw);
+    case OptionType::number:
+      return convert_number(option, raw);
+    case OptionType::number_pair:
+      return convert_pair(option, raw);
+    case OptionType::boolean:
+      break;
   }
   const auto* yes = std::get_if<bool>(&raw.data);
   if (yes == nullptr) return wrong_type(option, raw);

@@ -48,14 +48,19 @@ std::string row_of(const Option& option) {
 
 std::string describe_type(const Option& option) {
   switch (option.type) {
-    case OptionType::text: return "text";
-    case OptionType::boolean: return "true or false";
-    case OptionType::word: return either(option.words, "");
+    case OptionType::text:
+      return "text";
+    case OptionType::boolean:
+      return "true or false";
+    case OptionType::word:
+      return either(option.words, "");
     case OptionType::integer:
       return (option.words.empty() ? "" : either(option.words, "\"") + " or ") + "a whole number" +
              describe_range(option.range);
-    case OptionType::number: return "a number" + describe_range(option.range);
-    case OptionType::number_pair: break;
+    case OptionType::number:
+      return "a number" + describe_range(option.range);
+    case OptionType::number_pair:
+      break;
   }
   return "a list of two numbers" + describe_range(option.range);
 }
@@ -116,7 +121,8 @@ std::string config_markdown() {
       "# Configuration keys\n\n"
       "Written by `lockstep help --markdown config`; a test holds it equal to the program.\n\n"
       "A run is described by a TOML file; `--set section.key=value` overrides a key of it. A key "
-      "that is unknown, or that nothing in the run reads, is an error. `lockstep help KEY` explains "
+      "that is unknown, or that nothing in the run reads, is an error. `lockstep help KEY` "
+      "explains "
       "one key.\n";
   for (const Section& section : sections()) {
     text += "\n## [" + std::string(section.name) + "]: " + std::string(section.help) + "\n\n";

@@ -1,4 +1,5 @@
-// Makes the type, getter and setter of a registry row from the two member pointers that name its field.
+// Makes the type, getter and setter of a registry row from the two member pointers that name its
+// field.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -14,10 +14,10 @@ struct ParsedConfig {
   std::vector<Problem> problems;  // `where` = file:line:col, or --set key; empty when usable
 };
 
-/// Parses TOML text. Wrong types, unknown keys (with the nearest name), values out of range and keys
-/// that the chosen family, format, optimizer or schedule does not read are problems.
-/// \param file name used in `where`.
-/// \param sets "section.key=value" of each --set, applied after the file in order; a batch number set
+/// Parses TOML text. Wrong types, unknown keys (with the nearest name), values out of range and
+/// keys that the chosen family, format, optimizer or schedule does not read are problems. \param
+/// file name used in `where`. \param sets "section.key=value" of each --set, applied after the file
+/// in order; a batch number set
 ///        here drops the file's third when two are given.
 [[nodiscard]] ParsedConfig parse_run_config(std::string_view toml, const std::string& file,
                                             const std::vector<std::string>& sets = {});

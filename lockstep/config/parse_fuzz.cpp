@@ -1,5 +1,5 @@
-// Any bytes as a TOML file, a --set and a JSON document: problems or a configuration that survives a
-// round trip, never a crash.
+// Any bytes as a TOML file, a --set and a JSON document: problems or a configuration that survives
+// a round trip, never a crash.
 #include <cstddef>
 #include <cstdint>
 #include <string>

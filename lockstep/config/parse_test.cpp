@@ -93,15 +93,16 @@ TEST(ParseRunConfig, AMisspeltSectionIsReportedOnce) {
 }
 
 TEST(ParseRunConfig, AKeyOutsideASectionIsToldWhereItBelongs) {
-  EXPECT_EQ(only_problem("steps = 3\n"),
-            (Problem{"LS-1003", "run.toml:1:1", "steps stands outside a section",
-                     "put it under [run]"}));
+  EXPECT_EQ(
+      only_problem("steps = 3\n"),
+      (Problem{"LS-1003", "run.toml:1:1", "steps stands outside a section", "put it under [run]"}));
 }
 
 TEST(ParseRunConfig, AWrongTypeSaysWhatTheKeyTakes) {
-  EXPECT_EQ(only_problem("[run]\nsteps = \"ten\"\n"),
-            (Problem{"LS-1004", "run.toml:2:1", "run.steps takes a whole number from 1 up, not text",
-                     "write a whole number from 1 up"}));
+  EXPECT_EQ(
+      only_problem("[run]\nsteps = \"ten\"\n"),
+      (Problem{"LS-1004", "run.toml:2:1", "run.steps takes a whole number from 1 up, not text",
+               "write a whole number from 1 up"}));
   EXPECT_EQ(only_problem("[run]\nsteps = 1e3\n").fix, "write 1000");
   EXPECT_EQ(only_problem("[optimizer]\nnesterov = 1\n").code, "LS-1004");
   EXPECT_EQ(only_problem("[optimizer]\nlr = true\n").code, "LS-1004");
@@ -165,9 +166,9 @@ TEST(ParseRunConfig, AKeyGivenTwiceIsReportedAndReadingGoesOn) {
 }
 
 TEST(ParseRunConfig, FindsAllProblemsInTheOrderOfTheFile) {
-  const ParsedConfig parsed = parse(
-      "[run]\nsteps = yes\nseed = \"x\"\n[model]\nfamly = \"gpt\"\nwidth = 0\n[nothing]\n",
-      {"run.threads=0", "junk", "optimizer.lrr=3"});
+  const ParsedConfig parsed =
+      parse("[run]\nsteps = yes\nseed = \"x\"\n[model]\nfamly = \"gpt\"\nwidth = 0\n[nothing]\n",
+            {"run.threads=0", "junk", "optimizer.lrr=3"});
   std::vector<std::string> where;
   for (const Problem& problem : parsed.problems) where.push_back(problem.where);
   EXPECT_THAT(where, testing::ElementsAre("run.toml:2:9", "run.toml:3:1", "run.toml:5:1",
@@ -212,7 +213,8 @@ TEST(ParseRunConfig, TwoBatchNumbersBySetDropTheFilesThird) {
 
 TEST(ParseRunConfig, KeepsLettersOfEveryLanguageInTextAndRefusesThemOutside) {
   const std::string text = "d\u00e4ta/\u65e5\u672c/\U0001F600\ufeff";
-  EXPECT_EQ(parse("\ufeff[data]\nformat = \"text\"\ntrain = \"" + text + "\"  # \u00e4\n").config.data.train,
+  EXPECT_EQ(parse("\ufeff[data]\nformat = \"text\"\ntrain = \"" + text + "\"  # \u00e4\n")
+                .config.data.train,
             text);
   const Problem problem = only_problem("[run]\nsteps = \u00e4\n");
   EXPECT_EQ(problem.code, "LS-1002");
@@ -222,10 +224,20 @@ TEST(ParseRunConfig, KeepsLettersOfEveryLanguageInTextAndRefusesThemOutside) {
 }
 
 TEST(ParseRunConfig, TakesHostileTextWithoutHarm) {
-  std::vector<std::string> texts{std::string(1, '\0'), "\xff\xfe", "[", "[[[x]]]\n", "[[run]]\nx=1\n", "=", "a",
-                                 "[run]\nname = \"\"\"abc", "run = 3\n", "run.seed.x = 1\n",
-                                 "[run]\nname = \"a\\u0000b\"\n", "[run]\nsteps = 1e999\n",
-                                 "[run]\nsteps = 99999999999999999999\n", "\"\" = 1\n",
+  std::vector<std::string> texts{std::string(1, '\0'),
+                                 "\xff\xfe",
+                                 "[",
+                                 "[[[x]]]\n",
+                                 "[[run]]\nx=1\n",
+                                 "=",
+                                 "a",
+                                 "[run]\nname = \"\"\"abc",
+                                 "run = 3\n",
+                                 "run.seed.x = 1\n",
+                                 "[run]\nname = \"a\\u0000b\"\n",
+                                 "[run]\nsteps = 1e999\n",
+                                 "[run]\nsteps = 99999999999999999999\n",
+                                 "\"\" = 1\n",
                                  "[run.seed]\nx = 1\n"};
   std::string deep;
   for (int i = 0; i < 200'000; ++i) deep += "a.";

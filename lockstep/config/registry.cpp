@@ -76,13 +76,13 @@ constexpr auto kRun = std::to_array<Option>({
         "run.epochs", "passes over the training data, also a fraction",
         "With steps also set, training ends at whichever comes first.",
         {.range = {0, 1e6, true, false}}),
-    row<&R::run, &RunSection::eval_every>(
-        "run.eval_every", "steps between evaluations; 0 = only after the last step", "",
-        {.range = at_least(0, kManySteps)}),
+    row<&R::run, &RunSection::eval_every>("run.eval_every",
+                                          "steps between evaluations; 0 = only after the last step",
+                                          "", {.range = at_least(0, kManySteps)}),
     row<&R::run, &RunSection::threads>(
         "run.threads", "threads of one rank",
-        "Threads are part of the numbers: how many share a sum decides its rounding. Hence they are "
-        "fixed here and not taken from the machine. Must be 1 with parallel.virtual_ranks.",
+        "Threads are part of the numbers: how many share a sum decides its rounding. Hence they "
+        "are fixed here and not taken from the machine. Must be 1 with parallel.virtual_ranks.",
         {.range = at_least(1, 1024)}),
 });
 
@@ -149,12 +149,11 @@ constexpr auto kData = std::to_array<Option>({
         "data.workers", "background threads that make batches; 0 = none",
         "With 0 the training thread makes them itself. The numbers do not depend on it.",
         {.range = at_least(0, 256)}),
-    row<&R::data, &DataSection::prefetch>(
-        "data.prefetch", "batches made ahead", "", {.range = at_least(1, 10'000)}),
+    row<&R::data, &DataSection::prefetch>("data.prefetch", "batches made ahead", "",
+                                          {.range = at_least(1, 10'000)}),
     row<&R::data, &DataSection::train_samples>(
         "data.train_samples", "use only the first samples; 0 = all",
-        "For synthetic data: how many samples there are.",
-        {.range = at_least(0, kManySteps)}),
+        "For synthetic data: how many samples there are.", {.range = at_least(0, kManySteps)}),
     row<&R::data, &DataSection::eval_samples>(
         "data.eval_samples", "evaluate on the first samples only; 0 = all",
         "For synthetic data: how many samples there are to evaluate on.",
@@ -169,7 +168,8 @@ constexpr auto kData = std::to_array<Option>({
         "by 4 pixels. Drawn from seed, epoch and sample, so it does not depend on the ranks.",
         {.words = kAugments, .read_when = {"data.format", kImages}}),
     row<&R::data, &DataSection::mean>(
-        "data.mean", "subtracted from pixels in [0, 1]", "The model sees (pixel / 255 - mean) / std.",
+        "data.mean", "subtracted from pixels in [0, 1]",
+        "The model sees (pixel / 255 - mean) / std.",
         {.range = {-1e6, 1e6}, .read_when = {"data.format", kImages}}),
     row<&R::data, &DataSection::std>(
         "data.std", "pixels are divided by it", "The model sees (pixel / 255 - mean) / std.",
@@ -187,11 +187,12 @@ constexpr auto kBatch = std::to_array<Option>({
         "global_batch = micro_batch x accumulation x ranks. Any two of the three give the third; "
         "none at all means micro_batch 32.",
         {.range = at_least(1, kManySamples)}),
-    row<&R::batch, &BatchSection::accumulation>(
-        "batch.accumulation", "micro-batches of one rank in a step",
-        "Gradients of so many micro-batches are added up before they are exchanged. Unset: what the "
-        "other two give, else 1.",
-        {.range = at_least(1, 1'000'000)}),
+    row<&R::batch, &BatchSection::accumulation>("batch.accumulation",
+                                                "micro-batches of one rank in a step",
+                                                "Gradients of so many micro-batches are added up "
+                                                "before they are exchanged. Unset: what the "
+                                                "other two give, else 1.",
+                                                {.range = at_least(1, 1'000'000)}),
 });
 
 constexpr auto kOptimizer = std::to_array<Option>({
@@ -275,9 +276,9 @@ constexpr auto kOthers = std::to_array<Option>({
     row<&R::checkpoint, &CheckpointSection::every>(
         "checkpoint.every", "steps between checkpoints; 0 = only when stopped on request", "",
         {.range = at_least(0, kManySteps)}),
-    row<&R::checkpoint, &CheckpointSection::keep>(
-        "checkpoint.keep", "newest checkpoints kept", "Older ones are deleted after a good save.",
-        {.range = at_least(1, 1'000'000)}),
+    row<&R::checkpoint, &CheckpointSection::keep>("checkpoint.keep", "newest checkpoints kept",
+                                                  "Older ones are deleted after a good save.",
+                                                  {.range = at_least(1, 1'000'000)}),
     row<&R::checkpoint, &CheckpointSection::dir>(
         "checkpoint.dir", "folder of the checkpoints; empty = checkpoints/ in the run folder", ""),
     row<&R::recovery, &RecoverySection::on_nan>(

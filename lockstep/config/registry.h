@@ -1,5 +1,5 @@
-// The table of every configuration key: the one source of the TOML reader, --set, JSON, `lockstep help
-// KEY` and docs/config.md. Defaults are RunConfig's own.
+// The table of every configuration key: the one source of the TOML reader, --set, JSON, `lockstep
+// help KEY` and docs/config.md. Defaults are RunConfig's own.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -19,8 +19,8 @@ enum class OptionType : std::uint8_t { text, integer, number, boolean, word, num
 
 /// A value of any key; monostate = unset (an optional without a value); a word is its place in
 /// Option::words.
-using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string,
-                           std::array<double, 2>>;
+using Value =
+    std::variant<std::monostate, bool, std::int64_t, double, std::string, std::array<double, 2>>;
 
 /// Allowed numbers: minimum <= x <= maximum, an open end excluded.
 struct Range {
@@ -32,18 +32,19 @@ struct Range {
 
 /// The choice that makes a key matter: it is read when `key` has one of `words`.
 struct ReadWhen {
-  std::string_view key = {};                     // empty = always read
+  std::string_view key = {};  // empty = always read
   std::span<const std::string_view> words = {};
 };
 
 struct Option {
-  std::string_view key;        // "section.name"
+  std::string_view key;  // "section.name"
   OptionType type;
-  bool optional;               // may be unset: neither a default nor a value
-  std::string_view help;       // one line, no full stop
-  std::string_view explain;    // more, for `lockstep help KEY`; may be empty
-  std::span<const std::string_view> words;  // of a word; of an optional integer: words meaning unset
-  Range range;                 // of an integer, a number, or each of a pair
+  bool optional;             // may be unset: neither a default nor a value
+  std::string_view help;     // one line, no full stop
+  std::string_view explain;  // more, for `lockstep help KEY`; may be empty
+  std::span<const std::string_view>
+      words;    // of a word; of an optional integer: words meaning unset
+  Range range;  // of an integer, a number, or each of a pair
   ReadWhen read_when;
   Value (*get)(const RunConfig& config);
   /// `value` comes from convert() or get().
@@ -55,7 +56,7 @@ struct Option {
 
 struct Section {
   std::string_view name;
-  std::string_view help;       // one line, no full stop
+  std::string_view help;  // one line, no full stop
 };
 
 /// All keys, in the order of the sections and of docs/config.md.

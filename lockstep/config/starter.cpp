@@ -1,5 +1,6 @@
 #include "lockstep/config/starter.h"
 
+#include <cstdlib>
 #include <unistd.h>
 
 #include <algorithm>
@@ -170,8 +171,9 @@ void read_mpi(Environment& env, const Names& names, RankEnv& rank) {
     read_master(env, rank, 29500);
   } else if (env.has(names.local_world_size) && rank.local_world_size < rank.world_size) {
     env.refuse("MASTER_ADDR",
-               std::to_string(rank.world_size) + " ranks on several hosts, and MASTER_ADDR is not "
-                                                 "set",
+               std::to_string(rank.world_size) +
+                   " ranks on several hosts, and MASTER_ADDR is not "
+                   "set",
                "mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=29500 ..., HOST being the first rank's",
                "LS-1016");
   } else {
@@ -229,8 +231,8 @@ void read_slurm(Environment& env, RankEnv& rank) {
   if (!place || !size || !local || !node) return;
   const auto local_size = slurm_tasks_on_node(env.text(tasks), *node);
   if (!local_size) {
-    env.refuse(tasks, std::string(tasks) + " does not name the tasks of node " +
-                          std::to_string(*node),
+    env.refuse(tasks,
+               std::string(tasks) + " does not name the tasks of node " + std::to_string(*node),
                "it looks like 4(x3),2");
     return;
   }
@@ -266,7 +268,8 @@ void check_half_set(Environment& env) {
   }
   env.refuse(set, set + " set, but not " + missing,
              "set all of RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT (a rank), or "
-             "unset " + set);
+             "unset " +
+                 set);
 }
 
 /// Whoever started this process as a rank fills `rank`; false when nobody did.
@@ -313,6 +316,10 @@ Starter read_starter(const GetEnv& get_env, const std::string& as) {
     (void)env.number_if_set("WORLD_SIZE", 1, kMostRanks);
   }
   return starter;
+}
+
+Starter read_own_starter(const std::string& as) {
+  return read_starter([](const char* name) { return std::getenv(name); }, as);
 }
 
 }  // namespace lockstep::config

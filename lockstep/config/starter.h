@@ -16,11 +16,11 @@ struct RankEnv {
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
-  std::string store_host;        // "127.0.0.1", or "unix:<path>"
-  int store_port = 0;            // 0 with unix:
-  bool store_hosted = false;     // a launcher serves the store (TORCHELASTIC_USE_AGENT_STORE=True)
-  std::string started_by;        // "lockstep", "torchrun", "srun", "mpirun", "alone"
-  int report_fd = -1;            // LOCKSTEP_REPORT_FD, or -1
+  std::string store_host;     // "127.0.0.1", or "unix:<path>"
+  int store_port = 0;         // 0 with unix:
+  bool store_hosted = false;  // a launcher serves the store (TORCHELASTIC_USE_AGENT_STORE=True)
+  std::string started_by;     // "lockstep", "torchrun", "srun", "mpirun", "alone"
+  int report_fd = -1;         // LOCKSTEP_REPORT_FD, or -1
 };
 
 /// What `lockstep train` must be in this environment.
@@ -29,12 +29,16 @@ enum class Role { front, agent, rank };
 struct Starter {
   Role role = Role::front;
   RankEnv env;                    // filled when role == rank
-  std::vector<Problem> problems;  // half-set or contradictory variables; e.g. mpirun on several hosts
+  std::vector<Problem> problems;  // half-set or contradictory variables
 };
 
 using GetEnv = std::function<const char*(const char*)>;
 
-/// Applies the rules of docs/cli.md ("It is a rank when ..."). \param as "", "rank" or "agent" (--as).
+/// Applies the rules of docs/cli.md ("It is a rank when ..."). \param as "", "rank" or "agent"
+/// (--as).
 [[nodiscard]] Starter read_starter(const GetEnv& get_env, const std::string& as = "");
+
+/// The same from this process's own environment.
+[[nodiscard]] Starter read_own_starter(const std::string& as = "");
 
 }  // namespace lockstep::config

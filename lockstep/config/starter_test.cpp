@@ -25,14 +25,18 @@ Starter read(const Variables& variables, const std::string& as = "") {
 }
 
 Variables torchrun_rank() {
-  return {{"RANK", "3"},       {"WORLD_SIZE", "4"},       {"LOCAL_RANK", "1"},
-          {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "29500"}};
+  return {{"RANK", "3"},
+          {"WORLD_SIZE", "4"},
+          {"LOCAL_RANK", "1"},
+          {"LOCAL_WORLD_SIZE", "2"},
+          {"MASTER_ADDR", "10.0.0.1"},
+          {"MASTER_PORT", "29500"}};
 }
 
 Variables slurm_rank() {
-  return {{"SLURM_STEP_ID", "0"},       {"SLURM_JOB_ID", "987654"},
-          {"SLURM_NTASKS", "6"},        {"SLURM_PROCID", "4"},
-          {"SLURM_LOCALID", "0"},       {"SLURM_NODEID", "1"},
+  return {{"SLURM_STEP_ID", "0"},          {"SLURM_JOB_ID", "987654"},
+          {"SLURM_NTASKS", "6"},           {"SLURM_PROCID", "4"},
+          {"SLURM_LOCALID", "0"},          {"SLURM_NODEID", "1"},
           {"SLURM_TASKS_PER_NODE", "4,2"}, {"SLURM_JOB_NODELIST", "gn[10,20,25-27]"}};
 }
 
@@ -154,10 +158,8 @@ TEST(ReadStarter, MpirunOnSeveralHostsNeedsMasterAddr) {
 }
 
 TEST(ReadStarter, PmiVariablesOfMpichMakeARank) {
-  const RankEnv rank = rank_of({{"PMI_RANK", "1"},
-                                {"PMI_SIZE", "2"},
-                                {"MPI_LOCALRANKID", "1"},
-                                {"MPI_LOCALNRANKS", "2"}});
+  const RankEnv rank = rank_of(
+      {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
   EXPECT_EQ(rank.local_rank, 1);
   EXPECT_THAT(rank.store_host, StartsWith("unix:/"));
   EXPECT_EQ(read({{"PMI_RANK", "1"}}).problems.at(0).where, "PMI_SIZE");

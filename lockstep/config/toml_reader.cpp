@@ -1,7 +1,7 @@
 #include "lockstep/config/toml_reader.h"
 
-// The library asserts what bad text can break ("[[["), although it reports the same fault just after:
-// leave the report. With NDEBUG it would promise the assertions to the compiler instead.
+// The library asserts what bad text can break ("[[["), although it reports the same fault just
+// after: leave the report. With NDEBUG it would promise the assertions to the compiler instead.
 #undef NDEBUG
 #define TOML_ASSERT(expr) static_cast<void>(0)
 #include <toml++/toml.h>
@@ -18,15 +18,17 @@ constexpr std::size_t kLongestText = 1 << 20;
 constexpr std::ptrdiff_t kMostDots = 5000;
 constexpr int kMostDuplicates = 100;
 
-// The library's table of wide blanks is wrong below U+FEFF: it ends in undefined behaviour for letters as
-// common as "ä" (3.3.0, is_non_ascii_horizontal_whitespace). So these characters cross it as ones of
-// the private plane 15, which keeps their number and their columns.
+// The library's table of wide blanks is wrong below U+FEFF: it ends in undefined behaviour for
+// letters as common as "ä" (3.3.0, is_non_ascii_horizontal_whitespace). So these characters cross
+// it as ones of the private plane 15, which keeps their number and their columns.
 constexpr char32_t kPlane15 = 0xF0000;
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 std::string utf8_of(char32_t c) {
-  const auto byte = [](char32_t bits) { return static_cast<char>(static_cast<unsigned char>(bits)); };
+  const auto byte = [](char32_t bits) {
+    return static_cast<char>(static_cast<unsigned char>(bits));
+  };
   std::string text;
   if (c < 0x800) {
     text += byte(0xC0U | c >> 6U);
@@ -41,8 +43,8 @@ std::string utf8_of(char32_t c) {
   return text + byte(0x80U | (c & 0x3FU));
 }
 
-/// Bytes of the well-formed sequence of more than one byte at `at`, and its character; 0 when there is
-/// none: the library will complain about it.
+/// Bytes of the well-formed sequence of more than one byte at `at`, and its character; 0 when there
+/// is none: the library will complain about it.
 std::size_t sequence_at(std::string_view text, std::size_t at, char32_t& c) {
   const auto lead = static_cast<unsigned char>(text[at]);
   const std::size_t length = lead >= 0xF0 ? 4 : (lead >= 0xE0 ? 3 : (lead >= 0xC2 ? 2 : 0));
@@ -102,14 +104,22 @@ Raw raw_of_list(const toml::array& array) {
 
 Raw raw_of(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::string: return {from_plane15(**node.as_string()), ""};
-    case toml::node_type::integer: return {**node.as_integer(), ""};
-    case toml::node_type::floating_point: return {**node.as_floating_point(), ""};
-    case toml::node_type::boolean: return {**node.as_boolean(), ""};
-    case toml::node_type::array: return raw_of_list(*node.as_array());
-    case toml::node_type::table: return {{}, "a table"};
-    case toml::node_type::none: return {{}, "nothing"};
-    default: return {{}, "a date or time"};
+    case toml::node_type::string:
+      return {from_plane15(**node.as_string()), ""};
+    case toml::node_type::integer:
+      return {**node.as_integer(), ""};
+    case toml::node_type::floating_point:
+      return {**node.as_floating_point(), ""};
+    case toml::node_type::boolean:
+      return {**node.as_boolean(), ""};
+    case toml::node_type::array:
+      return raw_of_list(*node.as_array());
+    case toml::node_type::table:
+      return {{}, "a table"};
+    case toml::node_type::none:
+      return {{}, "nothing"};
+    default:
+      return {{}, "a date or time"};
   }
 }
 
@@ -118,7 +128,8 @@ std::vector<Entry> entries_of(const toml::table& root) {
   for (const auto& [section, node] : root) {
     const toml::table* table = node.as_table();
     if (table == nullptr) {
-      entries.push_back({"", from_plane15(section.str()), raw_of(node), place_of(section.source())});
+      entries.push_back(
+          {"", from_plane15(section.str()), raw_of(node), place_of(section.source())});
       continue;
     }
     entries.push_back({from_plane15(section.str()), "", {{}, "a table"}, place_of(node.source())});
@@ -232,11 +243,13 @@ class Recovery {
 }  // namespace
 
 TomlDocument read_toml(std::string_view text) {
-  const bool too_big = text.size() > kLongestText ||
-                       std::count(text.begin(), text.end(), '.') > kMostDots;
+  const bool too_big =
+      text.size() > kLongestText || std::count(text.begin(), text.end(), '.') > kMostDots;
   if (too_big) {
-    return {{}, {{{}, {"LS-1002", "", "the file is too large or too deeply nested for a run",
-                       "name the run's TOML file, of at most 1 MiB"}}}};
+    return {{},
+            {{{},
+              {"LS-1002", "", "the file is too large or too deeply nested for a run",
+               "name the run's TOML file, of at most 1 MiB"}}}};
   }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {

@@ -12,10 +12,7 @@ namespace lockstep::data {
 
 TextDataset::TextDataset(Text text, std::int64_t first, std::int64_t count, std::int64_t seq_len,
                          std::int64_t max_samples)
-    : text_(std::move(text)),
-      first_(first),
-      seq_len_(seq_len),
-      samples_(0) {
+    : text_(std::move(text)), first_(first), seq_len_(seq_len), samples_(0) {
   LOCKSTEP_CHECK(seq_len >= 1, "a sample has at least one token");
   LOCKSTEP_CHECK(
       first >= 0 && count >= 0 && first + count <= static_cast<std::int64_t>(text_->size()),

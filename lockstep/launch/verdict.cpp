@@ -95,7 +95,8 @@ std::string end_text(const RankEnd& end) {
   return text + " after " + format_duration(end.seconds) + " (pid " + std::to_string(end.pid) + ")";
 }
 
-std::string indented(const std::string& lines, const std::string& margin) {
+std::string indented(std::string lines, const std::string& margin) {
+  while (lines.ends_with('\n')) lines.pop_back();
   std::string text = margin;
   for (const char c : lines) {
     text += c;

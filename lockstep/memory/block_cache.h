@@ -1,4 +1,4 @@
-// Blocks of memory that remember their category, and freed ones kept for the next request of their size.
+// Blocks of memory that remember their category; freed ones are kept for the next request.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -12,12 +12,13 @@ namespace lockstep::memory {
 
 struct Block;  // the header in front of a payload
 
-/// Thread-safe; a block may be freed by another thread than the one that took it. One lock: it is held
-/// for some twenty instructions, a tensor operation takes thousands.
+/// Thread-safe; a block may be freed by another thread than the one that took it. One lock: it is
+/// held for some twenty instructions, a tensor operation takes thousands.
 ///
 /// Cached blocks are resident memory, so they are bounded by what was needed anyway: blocks in use
-/// and cached together stay within the highest use so far plus an eighth (at least 64 MiB); the blocks
-/// unused longest go first. A training step, which frees all its activations, thus keeps them.
+/// and cached together stay within the highest use so far plus an eighth (at least 64 MiB); the
+/// blocks unused longest go first. A training step, which frees all its activations, thus keeps
+/// them.
 class BlockCache {
  public:
   /// 64-byte aligned, uninitialised. \throws EnvironmentFault when memory is out.
@@ -41,7 +42,8 @@ class BlockCache {
   [[nodiscard]] Block* make_block(std::size_t size_class, std::size_t bytes);
 
   mutable std::mutex mutex_;
-  std::array<Block*, kSizeClasses> cached_{};  // last freed first: its lines may still be in a cache
+  std::array<Block*, kSizeClasses>
+      cached_{};  // last freed first: its lines may still be in a cache
   Block* oldest_ = nullptr;
   Block* newest_ = nullptr;
   std::size_t cached_bytes_ = 0;     // capacities

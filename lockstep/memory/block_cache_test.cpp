@@ -66,7 +66,8 @@ TEST(BlockCache, CountsRequestedBytesByCategoryUntilTheyAreFreed) {
   void* weights = cache.allocate(1000, Category::parameters);
   void* batch = cache.allocate(3 * kMiB + 5, Category::buffers);
   EXPECT_EQ(of(cache.usage().current_bytes, Category::parameters), 1000);
-  EXPECT_EQ(of(cache.usage().current_bytes, Category::buffers), static_cast<std::int64_t>(3 * kMiB + 5));
+  EXPECT_EQ(of(cache.usage().current_bytes, Category::buffers),
+            static_cast<std::int64_t>(3 * kMiB + 5));
   cache.free(batch);
   EXPECT_EQ(of(cache.usage().current_bytes, Category::buffers), 0);
   EXPECT_EQ(cache.usage().peak_total_bytes, static_cast<std::int64_t>(3 * kMiB + 1005));
@@ -152,8 +153,8 @@ TEST(BlockCache, ManyThreadsTakeAndFreeEachOthersBlocks) {
     std::mt19937 random(seed);
     for (int i = 0; i < 3000; ++i) {
       const std::size_t bytes = 1 + random() % (i % 50 == 0 ? 300'000 : 3000);
-      auto* block = static_cast<unsigned char*>(
-          cache.allocate(bytes, static_cast<Category>(random() % 6)));
+      auto* block =
+          static_cast<unsigned char*>(cache.allocate(bytes, static_cast<Category>(random() % 6)));
       block[0] = block[bytes - 1] = static_cast<unsigned char>(bytes);
       const std::lock_guard lock(mutex);
       shared.emplace_back(block, bytes);

@@ -68,8 +68,7 @@ void install() {
   LOCKSTEP_CHECK(c10::GetAllocator(c10::kCPU) == allocator, "another CPU allocator was installed");
 }
 
-Scope::Scope(Category category) noexcept
-    : outer_(std::exchange(category_of_thread, category)) {}
+Scope::Scope(Category category) noexcept : outer_(std::exchange(category_of_thread, category)) {}
 
 Scope::~Scope() { category_of_thread = outer_; }
 

@@ -1,4 +1,4 @@
-// Block sizes that are kept for reuse: multiples of 64 bytes, then eight steps between powers of two.
+// Sizes of the blocks kept for reuse: multiples of 64 bytes, then eight between powers of two.
 #pragma once
 #include <bit>
 #include <cstddef>

@@ -60,10 +60,16 @@ void Canvas::line(double x0, double y0, double x1, double y1, Tone tone, char as
   }
 }
 
+std::size_t Canvas::column_of(double x) const {
+  return static_cast<std::size_t>(place(x, dots_across_)) / (style_.utf8 ? 2 : 1);
+}
+
+std::size_t Canvas::row_of(double y) const {
+  return static_cast<std::size_t>(dots_up_ - 1 - place(y, dots_up_)) / (style_.utf8 ? 4 : 1);
+}
+
 void Canvas::mark(double x, double y, const std::string& character, Tone tone) {
-  const auto column = static_cast<std::size_t>(place(x, static_cast<long>(columns_)));
-  const auto up = static_cast<std::size_t>(place(y, static_cast<long>(rows_)));
-  Cell& cell = cells_.at((rows_ - 1 - up) * columns_ + column);
+  Cell& cell = cells_.at(row_of(y) * columns_ + column_of(x));
   cell.mark = character;
   cell.tone = tone;
 }

@@ -16,6 +16,9 @@ class Canvas {
   void line(double x0, double y0, double x1, double y1, Tone tone, char ascii, int every = 1);
   /// One character in front of all dots.
   void mark(double x, double y, const std::string& character, Tone tone);
+  /// The character a place falls into; rows count from the top.
+  [[nodiscard]] std::size_t column_of(double x) const;
+  [[nodiscard]] std::size_t row_of(double y) const;
   /// Lines from top to bottom.
   [[nodiscard]] std::vector<std::string> draw() const;
 

@@ -58,25 +58,22 @@ Canvas plot(const ScalingAxis& axis, const std::vector<ScalingRow>& rows, std::s
 }
 
 // Tick labels by the row of the plot they stand at; "" = none.
-std::vector<std::string> row_labels(const ScalingAxis& axis) {
-  std::vector<std::string> row_label(kPlotRows);
+std::vector<std::string> row_labels(const ScalingAxis& axis, const Canvas& canvas) {
+  std::vector<std::string> labels(kPlotRows);
   for (const double tick : axis.y_ticks(4)) {
-    const auto up = std::lround(axis.y(tick) * static_cast<double>(kPlotRows - 1));
-    row_label.at(kPlotRows - 1 - static_cast<std::size_t>(up)) = tick_text(tick);
+    labels.at(canvas.row_of(axis.y(tick))) = tick_text(tick);
   }
-  return row_label;
+  return labels;
 }
 
 // Rank counts below their points; one that would touch its neighbour is left out.
-std::string rank_labels(const ScalingAxis& axis, const std::vector<ScalingRow>& rows,
-                        std::size_t width) {
+std::string rank_labels(const ScalingAxis& axis, const Canvas& canvas,
+                        const std::vector<ScalingRow>& rows) {
   std::string labels;
   for (const ScalingRow& row : rows) {
-    const std::string label = std::to_string(row.ranks);
-    const auto at =
-        static_cast<std::size_t>(std::lround(axis.x(row.ranks) * static_cast<double>(width - 1)));
+    const std::size_t at = canvas.column_of(axis.x(row.ranks));
     if (!labels.empty() && at <= labels.size()) continue;
-    labels = pad_right(labels, at) + label;
+    labels = pad_right(labels, at) + std::to_string(row.ranks);
   }
   return labels;
 }
@@ -88,8 +85,9 @@ std::string scaling_text(const std::vector<ScalingRow>& rows, std::size_t width,
   const ScalingAxis axis(rows);
   const std::size_t across = std::clamp<std::size_t>(
       width > kAxisColumns + 4 ? width - kAxisColumns - 4 : 0, 16, kMostPlotColumns);
-  const std::vector<std::string> lines = plot(axis, rows, across, style).draw();
-  const std::vector<std::string> ticks = row_labels(axis);
+  const Canvas canvas = plot(axis, rows, across, style);
+  const std::vector<std::string> lines = canvas.draw();
+  const std::vector<std::string> ticks = row_labels(axis, canvas);
   std::string text = table(rows, style) + "\n" + style.paint(Tone::faint, " speedup") + "\n";
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string_view border = ticks[i].empty() ? style.pick("│", "|") : style.pick("┤", "+");
@@ -102,7 +100,7 @@ std::string scaling_text(const std::vector<ScalingRow>& rows, std::size_t width,
           "\n";
   text +=
       style.paint(Tone::faint, std::string(kAxisColumns, ' ') +
-                                   pad_right(rank_labels(axis, rows, across), across) + " ranks") +
+                                   pad_right(rank_labels(axis, canvas, rows), across) + " ranks") +
       "\n";
   text += std::string(kAxisColumns, ' ') + style.paint(Tone::accent, style.pick("━━", "**")) +
           " measured   " + style.paint(Tone::faint, style.pick("┄┄", "::")) + " ideal\n";

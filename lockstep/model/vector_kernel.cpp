@@ -3,140 +3,118 @@
 #include <bit>
 #include <cmath>
 
-// cmake/Layers.cmake compiles this file without fused multiply-add, so that every instruction set gives
-// the same bits, and without the warning that vectors of 64 bytes have no fixed calling convention.
+// cmake/Layers.cmake compiles this file for vector loops and without fused multiply-add, so that every
+// instruction set gives the same bits. Loops are plain: the compiler makes vectors of them after it has
+// put them into the entry point of an instruction set.
 namespace lockstep::model {
 namespace {
 
 #define LOCKSTEP_INLINE [[gnu::always_inline]] inline
 
-constexpr std::int64_t kLanes = 16;
-using Floats = float __attribute__((vector_size(64)));
-using Ints = std::int32_t __attribute__((vector_size(64)));
-using Words = std::uint32_t __attribute__((vector_size(64)));
-using Halves = std::uint16_t __attribute__((vector_size(32)));
+constexpr std::int64_t kLanes = 16;  // partial results of a row's maximum and sum
+constexpr float kLowest = -3.0e38F;
 
-LOCKSTEP_INLINE Floats all(float value) { return Floats{} + value; }
-LOCKSTEP_INLINE Floats larger(Floats a, Floats b) { return a > b ? a : b; }
-
-LOCKSTEP_INLINE Floats load(const float* in) {
-  Floats value;
-  __builtin_memcpy(&value, in, sizeof value);
-  return value;
+LOCKSTEP_INLINE float value_of(float value) { return value; }
+LOCKSTEP_INLINE float value_of(Bf16Bits value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
 }
 
-LOCKSTEP_INLINE Floats load(const Bf16Bits* in) {
-  Halves halves;
-  __builtin_memcpy(&halves, in, sizeof halves);
-  return std::bit_cast<Floats>(__builtin_convertvector(halves, Words) << 16);
-}
-
-LOCKSTEP_INLINE void put(Floats value, float* out) { __builtin_memcpy(out, &value, sizeof value); }
+LOCKSTEP_INLINE void put(float value, float* out) { *out = value; }
 
 /// Round to nearest even; a NaN stays a NaN.
-LOCKSTEP_INLINE void put(Floats value, Bf16Bits* out) {
-  const Words bits = std::bit_cast<Words>(value);
-  const Words rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-  const Words quiet_nan = (bits >> 16) | 0x40U;
-  const Words chosen = (bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded;
-  const Halves halves = __builtin_convertvector(chosen, Halves);
-  __builtin_memcpy(out, &halves, sizeof halves);
+LOCKSTEP_INLINE void put(float value, Bf16Bits* out) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+  const std::uint32_t quiet_nan = (bits >> 16) | 0x40U;
+  *out = static_cast<Bf16Bits>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
 }
 
 /// exp to about 2 units in the last place: 2^n by the exponent bits, e^r by the Taylor polynomial of
 /// degree 6 for |r| <= ln(2) / 2 (Muller, Elementary Functions, chapter 11). Saturates outside +-87.
-LOCKSTEP_INLINE Floats exp_of(Floats x) {
-  x = x < -87.0F ? all(-87.0F) : x;
-  x = x > 87.0F ? all(87.0F) : x;
+LOCKSTEP_INLINE float exp_of(float x) {
+  x = x < -87.0F ? -87.0F : x;
+  x = x > 87.0F ? 87.0F : x;
   constexpr float kRoundToInteger = 12582912.0F;  // 1.5 x 2^23: adding it rounds to a whole number
-  const Floats shifted = x * 1.44269504F + kRoundToInteger;
-  const Floats n = shifted - kRoundToInteger;
-  const Floats r = (x - n * 0.693359375F) + n * 2.12194440e-4F;  // ln(2) in two parts
-  Floats p = r * (1.0F / 720) + 1.0F / 120;
+  const float shifted = x * 1.44269504F + kRoundToInteger;
+  const float n = shifted - kRoundToInteger;
+  const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F;  // ln(2) in two parts
+  float p = r * (1.0F / 720) + 1.0F / 120;
   p = p * r + 1.0F / 24;
   p = p * r + 1.0F / 6;
   p = p * r + 0.5F;
   p = (p * r * r + r) + 1.0F;
-  const Ints exponent = std::bit_cast<Ints>(shifted) - std::bit_cast<std::int32_t>(kRoundToInteger);
-  return p * std::bit_cast<Floats>((exponent + 127) << 23);
+  const std::uint32_t exponent =
+      std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(kRoundToInteger);
+  return p * std::bit_cast<float>((exponent + 127U) << 23);
 }
 
 constexpr float kGeluScale = 0.7978845608F;  // sqrt(2 / pi)
 constexpr float kGeluCubic = 0.044715F;
 
 /// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
-LOCKSTEP_INLINE Floats gelu_gate(Floats x) {
-  const Floats u = x * (x * x * (kGeluScale * kGeluCubic) + kGeluScale);
+LOCKSTEP_INLINE float gelu_gate(float x) {
+  const float u = x * (x * x * (kGeluScale * kGeluCubic) + kGeluScale);
   return 1.0F / (exp_of(u * -2.0F) + 1.0F);
 }
 
-LOCKSTEP_INLINE Floats gelu_slope(Floats x) {
-  const Floats gate = gelu_gate(x);
-  const Floats slope_u = x * x * (3 * kGeluScale * kGeluCubic) + kGeluScale;
+LOCKSTEP_INLINE float gelu_slope(float x) {
+  const float gate = gelu_gate(x);
+  const float slope_u = x * x * (3 * kGeluScale * kGeluCubic) + kGeluScale;
   return gate + x * gate * (1.0F - gate) * slope_u * 2.0F;
 }
 
-/// body(place, at) for whole vectors, and once more on padded copies for what is left over.
-template <typename T, typename Op>
-LOCKSTEP_INLINE void for_each(const T* a, const T* b, T* out, std::int64_t count, Op op) {
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) put(op(load(a + i), load(b + i)), out + i);
-  if (i == count) return;
-  T a_rest[kLanes] = {};
-  T b_rest[kLanes] = {};
-  T out_rest[kLanes];
-  for (std::int64_t j = i; j < count; ++j) {
-    a_rest[j - i] = a[j];
-    b_rest[j - i] = b[j];
+template <typename T>
+LOCKSTEP_INLINE void gelu_loop(const T* __restrict in, T* __restrict out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float x = value_of(in[i]);
+    put(x * gelu_gate(x), out + i);
   }
-  put(op(load(a_rest), load(b_rest)), out_rest);
-  for (std::int64_t j = i; j < count; ++j) out[j] = out_rest[j - i];
 }
 
 template <typename T>
-LOCKSTEP_INLINE void gelu_loop(const T* in, T* out, std::int64_t count) {
-  for_each(in, in, out, count,
-           [](Floats x, Floats) __attribute__((always_inline)) { return x * gelu_gate(x); });
+LOCKSTEP_INLINE void gelu_backward_loop(const T* __restrict in, const T* __restrict grad,
+                                        T* __restrict out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    put(value_of(grad[i]) * gelu_slope(value_of(in[i])), out + i);
+  }
 }
 
 template <typename T>
-LOCKSTEP_INLINE void gelu_backward_loop(const T* in, const T* grad, T* out, std::int64_t count) {
-  for_each(in, grad, out, count,
-           [](Floats x, Floats g) __attribute__((always_inline)) { return g * gelu_slope(x); });
+LOCKSTEP_INLINE void softmax_loop(const T* __restrict row, float log_sum, float scale,
+                                  T* __restrict out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    put(exp_of(value_of(row[i]) - log_sum) * scale, out + i);
+  }
 }
 
 template <typename T>
-LOCKSTEP_INLINE void softmax_loop(const T* row, float log_sum, float scale, T* out,
-                                  std::int64_t count) {
-  for_each(row, row, out, count, [=](Floats x, Floats) __attribute__((always_inline)) {
-    return exp_of(x - log_sum) * scale;
-  });
-}
-
-/// The vector at `i`; lanes past the end hold the lowest float.
-template <typename T>
-LOCKSTEP_INLINE Floats load_or_lowest(const T* row, std::int64_t i, std::int64_t count) {
-  if (i + kLanes <= count) return load(row + i);
-  Floats value = all(-3.0e38F);
-  for (std::int64_t j = i; j < count; ++j) value[j - i] = to_float(row[j]);
-  return value;
+LOCKSTEP_INLINE float largest(const T* row, std::int64_t count) {
+  float lanes[kLanes];
+  for (float& lane : lanes) lane = kLowest;
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t j = 0; j < kLanes; ++j) {
+      const float x = value_of(row[i + j]);
+      lanes[j] = x > lanes[j] ? x : lanes[j];
+    }
+  }
+  float top = kLowest;
+  for (; i < count; ++i) top = value_of(row[i]) > top ? value_of(row[i]) : top;
+  for (const float lane : lanes) top = lane > top ? lane : top;
+  return top;
 }
 
 template <typename T>
 LOCKSTEP_INLINE float log_sum_exp_loop(const T* row, std::int64_t count) {
-  Floats most = all(-3.0e38F);
-  for (std::int64_t i = 0; i < count; i += kLanes) {
-    most = larger(load_or_lowest(row, i, count), most);
+  const float top = largest(row, count);
+  float lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t j = 0; j < kLanes; ++j) lanes[j] += exp_of(value_of(row[i + j]) - top);
   }
-  float top = most[0];
-  for (std::int64_t j = 1; j < kLanes; ++j) top = most[j] > top ? most[j] : top;
-  Floats sums = all(0);
-  for (std::int64_t i = 0; i < count; i += kLanes) {
-    sums += exp_of(load_or_lowest(row, i, count) - top);
-  }
-  // Padding lanes hold exp(-87): below half a unit in the last place of a sum that is at least 1.
   float sum = 0;
-  for (std::int64_t j = 0; j < kLanes; ++j) sum += sums[j];
+  for (; i < count; ++i) sum += exp_of(value_of(row[i]) - top);
+  for (const float lane : lanes) sum += lane;
   return top + std::log(sum);
 }
 
@@ -223,17 +201,9 @@ void scaled_softmax(const Bf16Bits* row, float log_sum, float scale, Bf16Bits* o
   kernels<Bf16Bits>().softmax(row, log_sum, scale, out, count);
 }
 
-float to_float(float value) { return value; }
-float to_float(Bf16Bits value) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
-}
-
-void store(float value, float* out) { *out = value; }
-void store(float value, Bf16Bits* out) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
-  const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-  *out = static_cast<Bf16Bits>(nan ? (bits >> 16) | 0x40U : rounded);
-}
+float to_float(float value) { return value_of(value); }
+float to_float(Bf16Bits value) { return value_of(value); }
+void store(float value, float* out) { put(value, out); }
+void store(float value, Bf16Bits* out) { put(value, out); }
 
 }  // namespace lockstep::model

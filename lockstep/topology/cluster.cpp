@@ -15,7 +15,8 @@ constexpr std::int64_t kKibibyte = 1024;  // "kB" of /proc/meminfo
 
 // x86 says "model name", s390 "processor 0", ARM only numbers: there the field stays empty.
 std::string read_cpu_model(const std::string& root) {
-  std::string_view model = field(read_small_file(root + "/proc/cpuinfo"), "model name");
+  const std::string text = read_small_file(root + "/proc/cpuinfo");
+  std::string_view model = field(text, "model name");
   if (model.starts_with(':')) model = trim(model.substr(1));
   return std::string(model);
 }

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <iostream>
 #include <string_view>
 #include <vector>
@@ -24,8 +23,7 @@ constexpr auto kJobs = std::to_array<Job>({{"train", run_train}});
 
 Exit run(const std::vector<std::string>& words) {
   const RankArgs args = parse_rank_args(words);
-  config::Starter starter = config::read_starter([](const char* name) { return std::getenv(name); },
-                                                 "rank");
+  config::Starter starter = config::read_own_starter("rank");
   if (!starter.problems.empty()) throw UsageError(std::move(starter.problems));
   for (const Job& job : kJobs) {
     if (job.name == args.job_name) return job.run(args, starter.env);

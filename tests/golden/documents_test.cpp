@@ -1,4 +1,5 @@
-// docs/cli.md and docs/config.md are what the program prints: a changed flag or key takes its page along.
+// docs/cli.md and docs/config.md are what the program prints: a changed flag or key takes its page
+// along.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -129,14 +129,15 @@ TEST(ErrorText, WithJsonIsOneDocumentOnStandardOutput) {
   const ProgramResult result = lockstep({"plan", "--set", "run.sede=1", "--json"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err, "");
-  EXPECT_EQ(result.out,
-            "{\"errors\":[{\"code\":\"LS-1003\",\"where\":\"--set run.sede\",\"what\":\"unknown key "
-            "run.sede\",\"fix\":\"did you mean run.seed?\"}]}\n");
+  EXPECT_EQ(
+      result.out,
+      "{\"errors\":[{\"code\":\"LS-1003\",\"where\":\"--set run.sede\",\"what\":\"unknown key "
+      "run.sede\",\"fix\":\"did you mean run.seed?\"}]}\n");
 }
 
 TEST(Plan, ChecksWhetherItFitsByItsExitCode) {
-  const std::vector<std::string> huge{"plan", "--check", "--json", "--set", "model.width=1000000",
-                                      "--set", "model.layers=100"};
+  const std::vector<std::string> huge{
+      "plan", "--check", "--json", "--set", "model.width=1000000", "--set", "model.layers=100"};
   const ProgramResult result = lockstep(huge);
   EXPECT_EQ(result.exit_code, 1) << result.describe();
   EXPECT_EQ(nlohmann::json::parse(result.out).at("fits"), false);

@@ -14,12 +14,29 @@
 #include "lockstep/checkpoint/format/step_folder.h"
 #include "lockstep/checkpoint/format/step_reader.h"
 #include "lockstep/checkpoint/format/tensor_file.h"
-#include "tests/support/scratch_folder.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A folder in memory where there is one: the many flushes of a sweep are slow on a disk.
+class FastFolder {
+ public:
+  FastFolder() {
+    const fs::path memory = "/dev/shm";
+    const fs::path parent = fs::is_directory(memory) ? memory : fs::temp_directory_path();
+    std::string name = parent / "lockstep-crash-XXXXXX";
+    path_ = ::mkdtemp(name.data());
+  }
+  FastFolder(const FastFolder&) = delete;
+  FastFolder& operator=(const FastFolder&) = delete;
+  ~FastFolder() { fs::remove_all(path_); }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
 
 /// A checkpoint as save() writes it; `seed` stands for its contents.
 void write_step(const fs::path& dir, std::int64_t step, std::int64_t seed, int keep) {
@@ -81,7 +98,7 @@ void sweep(StepSeed saved) {
   int calls = 0;
   int old_left = 0;
   for (bool killed = true; killed; ++calls) {
-    const test::ScratchFolder scratch;
+    const FastFolder scratch;
     write_step(scratch.path(), old.first, old.second, 1);
     killed = run_and_kill(
         [&] { write_step(scratch.path(), saved.first, saved.second, 1); }, calls);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -65,8 +66,8 @@ void check_covered(const std::vector<TensorInfo>& tensors, std::uint64_t data_by
 
 std::vector<TensorInfo> lay_out(std::vector<TensorInfo> tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
-    return std::make_tuple(-element_bits(a.dtype), std::cref(a.name)) <
-           std::make_tuple(-element_bits(b.dtype), std::cref(b.name));
+    return std::make_tuple(-element_order(a.dtype), std::cref(a.name)) <
+           std::make_tuple(-element_order(b.dtype), std::cref(b.name));
   });
   std::uint64_t offset = 0;
   for (TensorInfo& tensor : tensors) {

@@ -30,7 +30,7 @@ struct SafetensorsHeader {
   std::uint64_t data_start = 0;     // bytes from the start of the file
 };
 
-/// Gives each tensor its place: larger elements first, then by name, so that all are aligned.
+/// Gives each tensor its place: wide elements first, so that all are aligned; then by name.
 /// Needs dtype and shape. Bug when a dtype is unknown.
 [[nodiscard]] std::vector<TensorInfo> lay_out(std::vector<TensorInfo> tensors);
 

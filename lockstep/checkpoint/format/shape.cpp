@@ -7,6 +7,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
+// In the order of the library's own list, which decides the order of tensors in a file.
 constexpr auto kElementBits = std::to_array<std::pair<std::string_view, int>>({
     {"BOOL", 8},     {"F4", 4},       {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},
     {"I8", 8},       {"F8_E5M2", 8},  {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},
@@ -16,10 +17,15 @@ constexpr auto kElementBits = std::to_array<std::pair<std::string_view, int>>({
 
 }  // namespace
 
-int element_bits(std::string_view dtype) {
+int element_order(std::string_view dtype) {
   const auto* row = std::find_if(kElementBits.begin(), kElementBits.end(),
                                  [&](const auto& r) { return r.first == dtype; });
-  return row == kElementBits.end() ? 0 : row->second;
+  return row == kElementBits.end() ? -1 : static_cast<int>(row - kElementBits.begin());
+}
+
+int element_bits(std::string_view dtype) {
+  const int row = element_order(dtype);
+  return row < 0 ? 0 : kElementBits[static_cast<std::size_t>(row)].second;
 }
 
 std::optional<std::uint64_t> tensor_bytes(std::string_view dtype, const Shape& shape) {

@@ -13,6 +13,9 @@ using Shape = std::vector<std::int64_t>;
 /// Bits of one element of "F32", "BF16", "I64", ...; 0 for a name that safetensors does not know.
 [[nodiscard]] int element_bits(std::string_view dtype);
 
+/// Place of the type in safetensors' own order, narrow types first; -1 for an unknown name.
+[[nodiscard]] int element_order(std::string_view dtype);
+
 /// Bytes of a whole tensor; nothing when a dim is negative, the product overflows, or the elements
 /// do not fill whole bytes.
 [[nodiscard]] std::optional<std::uint64_t> tensor_bytes(std::string_view dtype, const Shape& shape);

@@ -53,7 +53,8 @@ std::vector<CollectiveRecord> RecordRing::records() const {
   const std::lock_guard lock(mutex_);
   const auto capacity = static_cast<std::int64_t>(kCapacity);
   std::vector<CollectiveRecord> out;
-  for (std::int64_t seq = std::max<std::int64_t>(1, last_seq_ - capacity + 1); seq <= last_seq_; ++seq) {
+  for (std::int64_t seq = std::max<std::int64_t>(1, last_seq_ - capacity + 1); seq <= last_seq_;
+       ++seq) {
     out.push_back(slot(seq));
   }
   return out;

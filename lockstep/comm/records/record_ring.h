@@ -14,10 +14,10 @@ namespace lockstep::comm {
 enum class CollectiveState : std::uint8_t { issued, completed, failed };
 
 struct CollectiveRecord {
-  std::int64_t seq = 0;    // 1 for the first collective of the group; equal on all its ranks
+  std::int64_t seq = 0;      // 1 for the first collective of the group; equal on all its ranks
   std::string_view op{};     // "all_reduce": text with static lifetime
   std::string_view dtype{};  // "float32"; empty for a barrier
-  std::int64_t count = 0;  // elements
+  std::int64_t count = 0;    // elements
   CollectiveState state = CollectiveState::issued;
   std::int64_t issued_us = 0;  // since the group was made
   std::int64_t ended_us = 0;   // when this rank saw the end; 0 while in flight
