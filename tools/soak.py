@@ -20,7 +20,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HANG_S = 60
 ORPHAN_S = 5
-SETTINGS = ["run.epochs=1", "data.train_samples=32768", "data.eval_samples=1000", "checkpoint.every=20",
+SETTINGS = ["run.epochs=2", "data.train_samples=32768", "data.eval_samples=1000", "checkpoint.every=20",
             "parallel.virtual_ranks=2", "batch.micro_batch=32", "batch.global_batch=64"]
 
 
@@ -127,7 +127,7 @@ def main():
     while time.monotonic() < end:
         with tempfile.TemporaryDirectory() as folder:
             run = Round(options.lockstep, folder, rng)
-            while not run.disturb(1.5 * run_s):
+            while not run.disturb(1.2 * run_s):
                 kills += 1
             if run.state_sha256() != wanted:
                 run.fail(f"round {rounds + 1}: state {run.state_sha256()}, undisturbed {wanted}")

@@ -26,8 +26,12 @@ using test::ScratchFolder;
 
 StateEntry entry(const std::string& name, const at::Tensor& tensor,
                  StateKind kind = StateKind::parameter) {
-  return {name, kind, tensor, tensor.sizes().vec(),
-          std::vector<std::int64_t>(static_cast<std::size_t>(tensor.dim()), 0), {}};
+  return {name,
+          kind,
+          tensor,
+          tensor.sizes().vec(),
+          std::vector<std::int64_t>(static_cast<std::size_t>(tensor.dim()), 0),
+          {}};
 }
 
 /// One entry of each sort: channels-last, a slice of a larger buffer, bf16, int64, bool, empty.

@@ -90,8 +90,7 @@ void fill(at::Tensor live, const ManifestTensor& stored, const StepReader& reade
       target = target.narrow(static_cast<std::int64_t>(dim), piece.offset[dim], piece.shape[dim]);
     }
     const bool direct = target.is_contiguous() && target.device().is_cpu();
-    at::Tensor bytes =
-        direct ? target : at::empty(piece.shape, target.options().device(at::kCPU));
+    at::Tensor bytes = direct ? target : at::empty(piece.shape, target.options().device(at::kCPU));
     reader.read(stored, piece, {static_cast<std::byte*>(bytes.mutable_data_ptr()), bytes.nbytes()});
     if (!direct) target.copy_(bytes);
   }

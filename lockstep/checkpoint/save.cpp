@@ -89,8 +89,8 @@ void write_file(const fs::path& path, const std::map<std::string, const StateEnt
     const at::Tensor bytes = entry.tensor.detach().cpu().contiguous();
     const Piece piece =
         file.write({static_cast<const std::byte*>(bytes.const_data_ptr()), bytes.nbytes()});
-    manifest.tensors.push_back({info.name, kind_name(entry.kind), info.dtype, info.shape,
-                                entry.aliases, {piece}});
+    manifest.tensors.push_back(
+        {info.name, kind_name(entry.kind), info.dtype, info.shape, entry.aliases, {piece}});
   }
   manifest.file_bytes[path.filename().string()] = file.commit();
 }

@@ -8,10 +8,12 @@
 #include "lockstep/cli/job_front.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/scaling_plan.h"
+#include "lockstep/cli/worker_program.h"
 #include "lockstep/config/batch_shape.h"
 #include "lockstep/metrics/events_file.h"
 #include "lockstep/metrics/report_line.h"
 #include "lockstep/metrics/scaling.h"
+#include "lockstep/planner/planner.h"
 
 namespace lockstep::cli {
 namespace {
@@ -59,6 +61,7 @@ class ScalingBench {
     steps_.measured = static_cast<int>(args.integer("--steps").value_or(steps_.measured));
     steps_.warmup = static_cast<int>(args.integer("--warmup").value_or(steps_.warmup));
     check_counts();
+    worker_ = find_worker(context);
     out_dir_ = make_run_dir(args.text("--out"), config_.run.name + "-scaling");
   }
 
@@ -88,28 +91,25 @@ class ScalingBench {
   }
 
   void measure(int ranks) {
-    const planner::Job job =
-        prepare_job({scaling_config(config_, ranks, scaling_, steps_), ranks,
-                     (out_dir_ / ("ranks-" + std::to_string(ranks))).string(), "none"},
-                    host_);
+    const std::filesystem::path dir = out_dir_ / ("ranks-" + std::to_string(ranks));
+    planner::Job job;
+    job.config = scaling_config(config_, ranks, scaling_, steps_);
+    job.plan = planner::make_plan(job.config, host_, ranks);
+    job.resume = "none";
+    make_job_dir(job, dir.string());
+
     metrics::ScalingRun run{ranks, {}};
-    launch::LocalJobResult result;
-    {
-      metrics::Console console(stream(), live_options());
-      if (!context_.out_is_terminal) console.note(started(ranks));
-      launch::LocalJobOptions options = rank_options(job, context_);
-      options.on_report = [&](const std::string& line) { take(line, run, console); };
-      // Said after the run: a failure is reported with the last lines anyway.
-      std::vector<std::string> said;
-      options.on_output = [&](const launch::OutputLine& line) {
-        said.push_back("[rank " + std::to_string(line.rank) + "] " + line.text);
-      };
-      result = launch::run_local_job(options);
-      for (const std::string& line : said) {
-        if (result.exit == Exit::ok) console.note(line);
-      }
-    }
-    if (result.exit != Exit::ok || run.reports.empty()) fail(ranks, result);
+    metrics::Console console(context_.json ? context_.err : context_.out,
+                             console_options(context_));
+    console.note(started(ranks));
+    launch::LocalJobOptions options;
+    options.command = worker_command(worker_, job);
+    options.nproc_per_node = ranks;
+    options.threads_per_rank = job.config.run.threads;
+    options.log_dir = (dir / "logs").string();
+    options.on_report = [&](const std::string& line) { take(line, run, console); };
+    const launch::LocalJobResult result = launch::run_local_job(options);
+    if (result.exit != Exit::ok || run.reports.empty()) fail(ranks, result, options.log_dir);
     runs_.push_back(std::move(run));
   }
 
@@ -118,28 +118,21 @@ class ScalingBench {
     const auto* step = std::get_if<engine::StepReport>(&report);
     if (step == nullptr) return;
     if (step->step > steps_.warmup) run.reports.push_back(*step);
-    if (context_.out_is_terminal) console.on_step(*step);
+    if (shows_steps()) console.on_step(*step);
   }
 
-  [[noreturn]] void fail(int ranks, const launch::LocalJobResult& result) const {
-    const Exit exit =
-        result.exit == Exit::ok || result.exit == Exit::requeue ? Exit::failed : result.exit;
-    std::string what =
-        result.stopped_on_request ? "was stopped on request" : launch::describe(result);
-    while (what.ends_with('\n')) what.pop_back();
-    throw Error(exit, {{"LS-7053", "the run on " + ranks_text(ranks), what,
-                        "see " + (out_dir_ / ("ranks-" + std::to_string(ranks))).string() +
-                            "; `lockstep train` shows the same run alone"}});
+  [[noreturn]] static void fail(int ranks, const launch::LocalJobResult& result,
+                                const std::string& log_dir) {
+    const bool is_own = result.exit == Exit::ok || result.exit == Exit::requeue;
+    std::vector<Problem> problems;
+    if (result.first_failure) problems = problems_of_job(result, log_dir);
+    problems.push_back({"LS-7053", "the run on " + ranks_text(ranks),
+                        result.first_failure ? "failed" : "ended before its last step",
+                        "all that its ranks printed is in " + log_dir});
+    throw Error(is_own ? Exit::failed : result.exit, std::move(problems));
   }
 
-  // With --json, stdout carries the rows and nothing else.
-  [[nodiscard]] std::ostream& stream() const { return context_.json ? context_.err : context_.out; }
-
-  [[nodiscard]] metrics::ConsoleOptions live_options() const {
-    metrics::ConsoleOptions options = console_options(context_);
-    if (context_.json) options.terminal = false;
-    return options;
-  }
+  [[nodiscard]] bool shows_steps() const { return console_options(context_).terminal; }
 
   [[nodiscard]] std::string started(int ranks) const {
     return ranks_text(ranks) + ": " + std::to_string(steps_.warmup) + " + " +
@@ -159,6 +152,7 @@ class ScalingBench {
   }
 
   const Context& context_;
+  std::string worker_;
   config::RunConfig config_;
   Host host_;
   std::vector<int> counts_;

@@ -1,8 +1,5 @@
 #include "lockstep/cli/train_front.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,37 +7,18 @@
 #include <variant>
 #include <vector>
 
-#include "lockstep/base/run_dir.h"
 #include "lockstep/base/units.h"
+#include "lockstep/cli/job_front.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/worker_program.h"
-#include "lockstep/config/parse.h"
 #include "lockstep/launch/local_job.h"
 #include "lockstep/metrics/console.h"
-#include "lockstep/metrics/events_file.h"
-#include "lockstep/planner/job.h"
 #include "lockstep/planner/planner.h"
 
 namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::size_t terminal_columns() {
-  winsize size{};
-  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
-
-/// With --json everything for people goes to the error stream.
-metrics::ConsoleOptions console_options(const Context& context) {
-  metrics::ConsoleOptions options;
-  options.terminal = context.out_is_terminal && !context.json;
-  options.style = {.color = context.color, .utf8 = context.utf8};
-  options.width = terminal_columns();
-  options.quiet = context.quiet;
-  return options;
-}
 
 /// A checkpoint named on the command line must be there before any rank starts.
 void check_resume(const planner::Job& job, const std::string& run_dir) {
@@ -81,7 +59,7 @@ class Front {
 
   Exit dry_run() {
     job_.run_dir = wanted_run_dir_.empty() ? "RUN_DIR" : wanted_run_dir_;
-    const auto command = worker_command("lockstep-worker");
+    const auto command = worker_command("lockstep-worker", job_);
     if (context_.json) {
       const nlohmann::ordered_json document{
           {"plan", nlohmann::ordered_json::parse(parallel::to_json_text(job_.plan))},
@@ -99,9 +77,9 @@ class Front {
 
   Exit train() {
     const std::string worker = find_worker(context_);
-    prepare_run_dir();
+    make_job_dir(job_, wanted_run_dir_);
     console_.show_plan(job_.plan, job_.config.run.name);
-    launch_.command = worker_command(worker);
+    launch_.command = worker_command(worker, job_);
     launch_.log_dir = new_log_folder(job_.run_dir);
     launch_.on_report = [this](const std::string& line) { show(line); };
     const launch::LocalJobResult result = launch::run_local_job(launch_);
@@ -113,19 +91,6 @@ class Front {
   }
 
  private:
-  /// Errors of workers come back as JSON, so that they can be shown in the form asked for here.
-  [[nodiscard]] std::vector<std::string> worker_command(const std::string& worker) const {
-    return {worker, "train", "--job", (fs::path(job_.run_dir) / "job.json").string(), "--json"};
-  }
-
-  void prepare_run_dir() {
-    const fs::path dir = make_run_dir(wanted_run_dir_, job_.config.run.name);
-    job_.run_dir = dir.string();
-    metrics::write_whole_file(dir / "config.json", config::to_json_text(job_.config) + "\n");
-    metrics::write_whole_file(dir / "plan.json", parallel::to_json_text(job_.plan) + "\n");
-    metrics::write_whole_file(dir / "job.json", planner::to_json_text(job_) + "\n");
-  }
-
   void show(const std::string& line) {
     try {
       const metrics::ReportLine report = metrics::read_report_line(line);
@@ -149,7 +114,7 @@ class Front {
     }
     const launch::RankEnd& first = *result.first_failure;
     const auto problems = problems_of_worker(first.last_stderr);
-    if (context_.json) throw Error(result.exit, problems.empty() ? as_problem(result) : problems);
+    if (context_.json) throw Error(result.exit, problems_of_job(result, launch_.log_dir));
     if (problems.empty()) {
       context_.err << launch::describe(result);
     } else {
@@ -159,12 +124,6 @@ class Front {
     }
     context_.err << "all that the ranks printed: " << launch_.log_dir << std::endl;
     return result.exit;
-  }
-
-  /// For --json: a rank that could not say itself what happened.
-  [[nodiscard]] std::vector<Problem> as_problem(const launch::LocalJobResult& result) const {
-    return {{"LS-3006", "rank " + std::to_string(result.first_failure->rank),
-             launch::describe(result), "all that the ranks printed is in " + launch_.log_dir}};
   }
 
   const Context& context_;

@@ -75,8 +75,8 @@ std::string state_sha256(const TrainState& state) {
     check_whole(*entry);
     add_entry(hash, *entry);
   }
-  for (const std::int64_t counter : {state.step, state.position.epoch, state.position.sample,
-                                     state.skipped_steps}) {
+  for (const std::int64_t counter :
+       {state.step, state.position.epoch, state.position.sample, state.skipped_steps}) {
     add_number(hash, counter);
   }
   return hash.hex();

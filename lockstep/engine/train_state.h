@@ -14,7 +14,7 @@ enum class StateKind : std::uint8_t { parameter, buffer, optimizer };
 
 /// One tensor by name, or this rank's shard of it.
 struct StateEntry {
-  std::string name;                       // "blocks.0.qkv.weight"; optimizer: "blocks.0.qkv.weight/moment1"
+  std::string name;                       // "qkv.weight"; optimizer: "qkv.weight/moment1"
   StateKind kind = StateKind::parameter;
   at::Tensor tensor;                      // a view of live memory, logical shape; any stride
   std::vector<std::int64_t> global_shape;

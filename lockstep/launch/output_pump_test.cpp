@@ -28,16 +28,22 @@ TEST(OutputPump, HandsOverInOrder) {
 }
 
 TEST(OutputPump, AReaderThatHangsLosesTheOldestLinesOnly) {
+  std::promise<void> is_paused;
   std::promise<void> terminal_goes_on;
   auto paused = terminal_goes_on.get_future();
   std::vector<std::string> seen;
   LocalJobOptions options;
   options.on_output = [&](const OutputLine& line) {
-    if (paused.valid()) paused.get();
+    if (paused.valid()) {
+      is_paused.set_value();
+      paused.get();
+    }
     seen.push_back(line.text);
   };
   OutputPump pump(options);
   const std::string text(1'000'000, 'x');
+  pump.push_output({0, true, "first"});
+  is_paused.get_future().wait();
   for (int i = 0; i < 30; ++i) pump.push_output({0, true, std::to_string(i) + text});
   terminal_goes_on.set_value();
   pump.finish();

@@ -23,7 +23,9 @@ double median(std::vector<double> values) {
 }
 
 double mean_over_ranks(const engine::StepReport& report, double PhaseTimes::*seconds) {
-  if (report.per_rank.empty()) return report.times.*seconds;
+  // A run's first report has no step before it: its ranks are all zero.
+  const bool is_known = !report.per_rank.empty() && report.per_rank.front().step_s > 0;
+  if (!is_known) return report.times.*seconds;
   double sum_s = 0;
   for (const PhaseTimes& times : report.per_rank) sum_s += times.*seconds;
   return sum_s / static_cast<double>(report.per_rank.size());

@@ -19,7 +19,8 @@ constexpr const char* kHead =
     R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 420" width="640" height="420" role="img" font-family="system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif">
 <style>
 .page { fill: #ffffff } .text { fill: #24292f } .faint { fill: #57606a }
-.grid { stroke: #d0d7de; stroke-width: 1 } .ideal { stroke: #8c959f; stroke-width: 2; stroke-dasharray: 6 5; fill: none }
+.grid { stroke: #d0d7de; stroke-width: 1 }
+.ideal { stroke: #8c959f; stroke-width: 2; stroke-dasharray: 6 5; fill: none }
 .line { stroke: #0969da; stroke-width: 3; fill: none; stroke-linejoin: round }
 .point { fill: #0969da; stroke: #0969da; stroke-width: 2.5 } .over { fill: #ffffff }
 @media (prefers-color-scheme: dark) {

@@ -3,6 +3,7 @@
 
 #include "lockstep/memory/category.h"
 #include "lockstep/model/model_testing.h"
+#include "lockstep/model/stats/families.h"
 
 namespace lockstep::model {
 namespace {
@@ -19,9 +20,10 @@ std::int64_t activation_bytes(const std::array<std::int64_t, memory::kCategoryCo
 }
 
 /// Bytes under Category::activations after forward, and at the peak of forward and backward.
-Bytes measure(const ModelSection& config, const data::Batch& batch, bool bf16) {
+Bytes measure(const ModelSection& config, const data::Batch& batch, bool bf16,
+              std::int64_t seq_len) {
   memory::install();
-  const auto model = make_model(config, 64, 1);
+  const auto model = make_model(config, seq_len, 1);
   if (bf16) cast_to_bf16(*model);
   const std::int64_t before = activation_bytes(memory::usage().current_bytes);
   memory::reset_peak();
@@ -35,18 +37,20 @@ Bytes measure(const ModelSection& config, const data::Batch& batch, bool bf16) {
   return bytes;
 }
 
-double planned_kept(const ModelSection& config, std::int64_t samples, bool bf16) {
+double planned_kept(const ModelSection& config, std::int64_t samples, bool bf16,
+                    std::int64_t seq_len) {
   double bytes = 0;
-  for (const BlockStats& block : model_stats(config, 64).blocks) {
+  for (const BlockStats& block : model_stats(config, seq_len).blocks) {
     bytes += block.activation_elements * (bf16 ? 2 : 4) + block.activation_fp32_bytes;
   }
   return bytes * static_cast<double>(samples);
 }
 
-void expect_planned(const ModelSection& config, const data::Batch& batch) {
+void expect_planned(const ModelSection& config, const data::Batch& batch,
+                    std::int64_t seq_len = 64) {
   for (const bool bf16 : {false, true}) {
-    const Bytes measured = measure(config, batch, bf16);
-    const double planned = planned_kept(config, batch.samples, bf16);
+    const Bytes measured = measure(config, batch, bf16, seq_len);
+    const double planned = planned_kept(config, batch.samples, bf16, seq_len);
     // Blocks are rounded up to 64 bytes, and small statistics are not planned.
     EXPECT_NEAR(measured.kept / planned, 1, 0.03) << (bf16 ? "bf16" : "fp32");
     EXPECT_GT(measured.peak, measured.kept);
@@ -63,6 +67,7 @@ TEST(Activations, ArePlannedForGptWithinThreePercent) {
   config.width = 64;
   config.vocab_size = 300;
   expect_planned(config, tokens(4, 64, 300));
+  expect_planned(config, tokens(1, kMostAttended + 64, 300), kMostAttended + 64);
   config.dropout = 0.1;
   expect_planned(config, tokens(4, 64, 300));
 }
@@ -72,8 +77,8 @@ TEST(Activations, ArePlannedForMlpWithinThreePercentInBf16) {
   config.width = 256;
   data::Batch batch = images(64, resnet(20, 1, 6));
   // In fp32 the first layer keeps the batch itself, which lies under buffers.
-  const Bytes measured = measure(config, batch, true);
-  EXPECT_NEAR(measured.kept / planned_kept(config, 64, true), 1, 0.03);
+  const Bytes measured = measure(config, batch, true, 64);
+  EXPECT_NEAR(measured.kept / planned_kept(config, 64, true, 64), 1, 0.03);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <cmath>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -62,6 +64,73 @@ class GeluTanh : public torch::autograd::Function<GeluTanh> {
       });
     });
     return {out};
+  }
+};
+
+at::Tensor as_heads(const at::Tensor& x_BTC, std::int64_t heads) {
+  return x_BTC.unflatten(2, {heads, x_BTC.size(2) / heads}).transpose(1, 2);
+}
+
+/// Calls body(type, begin, end) over the rows of square matrices, in parallel.
+template <typename Body>
+void over_rows(const at::Tensor& scores, Body body) {
+  const std::int64_t width = scores.size(-1);
+  by_dtype(scores, [&](auto type) {
+    at::parallel_for(0, scores.numel() / width, kElementGrain / width + 1,
+                     [&](std::int64_t begin, std::int64_t end) { body(type, begin, end); });
+  });
+}
+
+float score_scale(std::int64_t head_width) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width)));
+}
+
+class CausalAttention : public torch::autograd::Function<CausalAttention> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& qkv, std::int64_t heads) {
+    const std::int64_t samples = qkv.size(0);
+    const std::int64_t tokens = qkv.size(1);
+    const std::int64_t head_width = qkv.size(2) / 3 / heads;
+    const at::Tensor parts = qkv.view({samples, tokens, 3, heads, head_width})
+                                 .permute({2, 0, 3, 1, 4})
+                                 .contiguous()
+                                 .view({3, samples * heads, tokens, head_width});
+    const at::Tensor shares = at::bmm(parts[0], parts[1].transpose(1, 2));  // [Bn,T,T]
+    over_rows(shares, [&](auto type, std::int64_t begin, std::int64_t end) {
+      causal_softmax(mutable_data(shares, type), begin, end, tokens, score_scale(head_width));
+    });
+    context->save_for_backward({parts, shares});
+    return at::bmm(shares, parts[2])
+        .view({samples, heads, tokens, head_width})
+        .transpose(1, 2)
+        .flatten(2);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& parts = saved[0];
+    const at::Tensor& shares = saved[1];
+    const std::int64_t tokens = parts.size(2);
+    const std::int64_t head_width = parts.size(3);
+    const std::int64_t samples = gradients[0].size(0);
+    const std::int64_t heads = parts.size(1) / samples;
+    const at::Tensor out = as_heads(gradients[0], heads).flatten(0, 1);  // [Bn,T,d]
+    const at::Tensor scores = at::bmm(out, parts[2].transpose(1, 2));
+    over_rows(scores, [&](auto type, std::int64_t begin, std::int64_t end) {
+      causal_softmax_backward(data(shares, type), mutable_data(scores, type), begin, end, tokens,
+                              score_scale(head_width));
+    });
+    at::Tensor grads = at::empty_like(parts);
+    at::Tensor grad_q = grads[0];
+    at::Tensor grad_k = grads[1];
+    at::Tensor grad_v = grads[2];
+    at::bmm_out(grad_q, scores, parts[1]);
+    at::bmm_out(grad_k, scores.transpose(1, 2), parts[0]);
+    at::bmm_out(grad_v, shares.transpose(1, 2), out);
+    const at::Tensor grad_qkv = grads.view({3, samples, heads, tokens, head_width})
+                                    .permute({1, 3, 0, 2, 4})
+                                    .reshape({samples, tokens, 3 * heads * head_width});
+    return {grad_qkv, at::Tensor()};
   }
 };
 
@@ -147,11 +216,20 @@ class Bf16Embedding : public torch::autograd::Function<Bf16Embedding> {
 
 at::Tensor gelu_tanh(const at::Tensor& x) { return GeluTanh::apply(x.contiguous()); }
 
+at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t heads) {
+  if (qkv.size(1) <= kMostAttended) return CausalAttention::apply(qkv.contiguous(), heads);
+  const std::vector<at::Tensor> parts = qkv.chunk(3, 2);
+  const at::Tensor y_BnTd = at::scaled_dot_product_attention(
+      as_heads(parts[0], heads), as_heads(parts[1], heads), as_heads(parts[2], heads), {}, 0.0,
+      /*is_causal=*/true);
+  return y_BnTd.transpose(1, 2).flatten(2);
+}
+
 at::Tensor cross_entropy_sum(const at::Tensor& logits_NV, const at::Tensor& target_N) {
   return CrossEntropySum::apply(logits_NV.contiguous(), target_N.contiguous());
 }
 
-at::Tensor embedding(const at::Tensor& weight_VC, const at::Tensor& ids) {
+at::Tensor embed_rows(const at::Tensor& weight_VC, const at::Tensor& ids) {
   if (weight_VC.scalar_type() == at::kFloat) return at::embedding(weight_VC, ids);
   return Bf16Embedding::apply(weight_VC, ids);
 }

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/model/model_testing.h"
+#include "lockstep/model/stats/families.h"
 
 namespace lockstep::model {
 namespace {
@@ -56,6 +57,30 @@ TEST(GeluTanh, GivesEachElementTheSameBitsWhereverItLies) {
   }
 }
 
+TEST(CausalAttention, EqualsLibTorchsInValueAndGradient) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const std::int64_t tokens : {std::int64_t{1}, std::int64_t{37}, kMostAttended + 1}) {
+      const at::Tensor ours = leaf(at::randn({2, tokens, 3 * 32}), type);
+      const at::Tensor theirs = leaf(ours.detach(), at::kDouble);
+      const auto heads = [&](std::int64_t part) {
+        return theirs.narrow(2, 32 * part, 32).view({2, tokens, 4, 8}).transpose(1, 2);
+      };
+      const at::Tensor slope = at::randn({2, tokens, 32}).to(type);
+      const at::Tensor out = causal_attention(ours, 4);
+      const at::Tensor expected =
+          at::scaled_dot_product_attention(heads(0), heads(1), heads(2), {}, 0.0, true)
+              .transpose(1, 2)
+              .flatten(2);
+      out.backward(slope);
+      expected.backward(slope.to(at::kDouble));
+      // bf16 scores and shares are rounded before they are used.
+      const double limit = type == at::kFloat ? 2e-6 : 2e-2;
+      EXPECT_LT(relative_error(out, expected), limit) << tokens;
+      EXPECT_LT(relative_error(ours.grad(), theirs.grad()), limit) << tokens;
+    }
+  }
+}
+
 TEST(CrossEntropySum, EqualsLibTorchsInValueAndGradient) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const std::int64_t classes : {2, 10, 16, 131}) {
@@ -93,7 +118,7 @@ TEST(Embedding, SumsTheGradientOfAFrequentTokenInFp32) {
   // 1000 times 1 + 2^-7: a bf16 sum stops growing at 256.
   const at::Tensor weight = leaf(at::randn({4, 8}), at::kBFloat16);
   const at::Tensor ids = at::full({10, 100}, 2, at::kLong);
-  const at::Tensor rows = embedding(weight, ids);
+  const at::Tensor rows = embed_rows(weight, ids);
   EXPECT_TRUE(rows[3][7].equal(weight[2]));
   rows.backward(at::full({10, 100, 8}, 1 + 1.0 / 128, at::kBFloat16));
   EXPECT_EQ(weight.grad()[1].abs().max().item<double>(), 0);
@@ -102,7 +127,7 @@ TEST(Embedding, SumsTheGradientOfAFrequentTokenInFp32) {
 
 TEST(Embedding, TakesFp32Too) {
   const at::Tensor weight = leaf(at::randn({4, 8}), at::kFloat);
-  embedding(weight, at::tensor({1, 1, 3}, at::kLong)).sum().backward();
+  embed_rows(weight, at::tensor({1, 1, 3}, at::kLong)).sum().backward();
   EXPECT_EQ(weight.grad()[1][0].item<double>(), 2);
   EXPECT_EQ(weight.grad()[0][0].item<double>(), 0);
 }

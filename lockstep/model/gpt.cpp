@@ -72,24 +72,13 @@ class TransformerBlock : public GptBlock {
   }
 
   at::Tensor forward(at::Tensor x_BTC) override {
-    at::Tensor h_BTC = drop(proj_->forward(attention(ln1_->forward(x_BTC)))).add_(x_BTC);
+    const at::Tensor mixed = causal_attention(qkv_->forward(ln1_->forward(x_BTC)), heads_);
+    const at::Tensor h_BTC = drop(proj_->forward(mixed)).add_(x_BTC);
     const at::Tensor wide = gelu_tanh(fc1_->forward(ln2_->forward(h_BTC)));
     return drop(fc2_->forward(wide)).add_(h_BTC);
   }
 
  private:
-  /// Causal self-attention on views of one qkv matrix: nothing is copied. [B,T,C] -> [B,T,C].
-  at::Tensor attention(const at::Tensor& x_BTC) const {
-    const std::int64_t width = x_BTC.size(2);
-    const std::vector<at::Tensor> qkv = qkv_->forward(x_BTC).split(width, 2);
-    const auto by_head = [&](const at::Tensor& z_BTC) {
-      return z_BTC.unflatten(2, {heads_, width / heads_}).transpose(1, 2);
-    };
-    const at::Tensor y_BnTd = at::scaled_dot_product_attention(
-        by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]), {}, 0.0, /*is_causal=*/true);
-    return y_BnTd.transpose(1, 2).flatten(2);
-  }
-
   std::int64_t heads_;
   std::shared_ptr<LayerNorm> ln1_;
   std::shared_ptr<Linear> qkv_;

@@ -59,7 +59,7 @@ Embedding::Embedding(Initializer& init, std::int64_t rows, std::int64_t width, d
     : weight(register_parameter("weight", init.normal({rows, width}, std_deviation))) {}
 
 at::Tensor Embedding::forward(const at::Tensor& ids_BT) const {
-  return model::embedding(weight, ids_BT);
+  return embed_rows(weight, ids_BT);
 }
 
 at::Tensor as_weight(const at::Tensor& input, const at::Tensor& weight) {

@@ -104,18 +104,63 @@ LOCKSTEP_INLINE float largest(const T* row, std::int64_t count) {
   return top;
 }
 
-template <typename T>
-LOCKSTEP_INLINE float log_sum_exp_loop(const T* row, std::int64_t count) {
-  const float top = largest(row, count);
+/// lanes[i % kLanes] += term(i), then the lanes in order.
+template <typename Term>
+LOCKSTEP_INLINE float lane_sum(std::int64_t count, Term term) {
   float lanes[kLanes] = {};
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    for (std::int64_t j = 0; j < kLanes; ++j) lanes[j] += exp_of(value_of(row[i + j]) - top);
+    for (std::int64_t j = 0; j < kLanes; ++j) lanes[j] += term(i + j);
   }
   float sum = 0;
-  for (; i < count; ++i) sum += exp_of(value_of(row[i]) - top);
+  for (; i < count; ++i) sum += term(i);
   for (const float lane : lanes) sum += lane;
+  return sum;
+}
+
+template <typename T>
+LOCKSTEP_INLINE float log_sum_exp_loop(const T* row, std::int64_t count) {
+  const float top = largest(row, count);
+  const float sum = lane_sum(count, [&](std::int64_t i) __attribute__((always_inline)) {
+    return exp_of(value_of(row[i]) - top);
+  });
   return top + std::log(sum);
+}
+
+template <typename T>
+LOCKSTEP_INLINE void causal_softmax_loop(T* scores, std::int64_t begin, std::int64_t end,
+                                         std::int64_t width, float scale) {
+  float powers[kMostAttended];
+  for (std::int64_t r = begin; r < end; ++r) {
+    T* row = scores + r * width;
+    const std::int64_t count = r % width + 1;
+    const float top = largest(row, count);
+    for (std::int64_t i = 0; i < count; ++i) powers[i] = exp_of((value_of(row[i]) - top) * scale);
+    const float inverse =
+        1.0F / lane_sum(count, [&](std::int64_t i) __attribute__((always_inline)) {
+          return powers[i];
+        });
+    for (std::int64_t i = 0; i < count; ++i) put(powers[i] * inverse, row + i);
+    for (std::int64_t i = count; i < width; ++i) row[i] = T{0};
+  }
+}
+
+template <typename T>
+LOCKSTEP_INLINE void causal_softmax_backward_loop(const T* shares, T* grad, std::int64_t begin,
+                                                  std::int64_t end, std::int64_t width,
+                                                  float scale) {
+  for (std::int64_t r = begin; r < end; ++r) {
+    const T* __restrict p = shares + r * width;
+    T* __restrict g = grad + r * width;
+    const std::int64_t count = r % width + 1;
+    const float mean = lane_sum(count, [&](std::int64_t i) __attribute__((always_inline)) {
+      return value_of(p[i]) * value_of(g[i]);
+    });
+    for (std::int64_t i = 0; i < count; ++i) {
+      put(value_of(p[i]) * (value_of(g[i]) - mean) * scale, g + i);
+    }
+    for (std::int64_t i = count; i < width; ++i) g[i] = T{0};
+  }
 }
 
 /// One set of entry points per instruction set, chosen once; all give the same bits.
@@ -125,6 +170,8 @@ struct Kernels {
   void (*gelu_grad)(const T*, const T*, T*, std::int64_t);
   float (*log_sum)(const T*, std::int64_t);
   void (*softmax)(const T*, float, float, T*, std::int64_t);
+  void (*causal)(T*, std::int64_t, std::int64_t, std::int64_t, float);
+  void (*causal_grad)(const T*, T*, std::int64_t, std::int64_t, std::int64_t, float);
 };
 
 #define LOCKSTEP_ENTRY_POINTS(name, target)                                               \
@@ -141,7 +188,17 @@ struct Kernels {
                                std::int64_t n) {                                          \
       softmax_loop(row, log_sum, scale, out, n);                                          \
     }                                                                                     \
-    static constexpr Kernels<T> table() { return {gelu, gelu_grad, log_sum, softmax}; }   \
+    target static void causal(T* scores, std::int64_t begin, std::int64_t end,            \
+                              std::int64_t width, float scale) {                          \
+      causal_softmax_loop(scores, begin, end, width, scale);                              \
+    }                                                                                     \
+    target static void causal_grad(const T* shares, T* grad, std::int64_t begin,          \
+                                   std::int64_t end, std::int64_t width, float scale) {   \
+      causal_softmax_backward_loop(shares, grad, begin, end, width, scale);               \
+    }                                                                                     \
+    static constexpr Kernels<T> table() {                                                 \
+      return {gelu, gelu_grad, log_sum, softmax, causal, causal_grad};                    \
+    }                                                                                     \
   }
 
 LOCKSTEP_ENTRY_POINTS(Portable, );
@@ -199,6 +256,24 @@ void scaled_softmax(const float* row, float log_sum, float scale, float* out, st
 void scaled_softmax(const Bf16Bits* row, float log_sum, float scale, Bf16Bits* out,
                     std::int64_t count) {
   kernels<Bf16Bits>().softmax(row, log_sum, scale, out, count);
+}
+
+void causal_softmax(float* scores, std::int64_t begin, std::int64_t end, std::int64_t width,
+                    float scale) {
+  kernels<float>().causal(scores, begin, end, width, scale);
+}
+void causal_softmax(Bf16Bits* scores, std::int64_t begin, std::int64_t end, std::int64_t width,
+                    float scale) {
+  kernels<Bf16Bits>().causal(scores, begin, end, width, scale);
+}
+
+void causal_softmax_backward(const float* shares, float* grad, std::int64_t begin, std::int64_t end,
+                             std::int64_t width, float scale) {
+  kernels<float>().causal_grad(shares, grad, begin, end, width, scale);
+}
+void causal_softmax_backward(const Bf16Bits* shares, Bf16Bits* grad, std::int64_t begin,
+                             std::int64_t end, std::int64_t width, float scale) {
+  kernels<Bf16Bits>().causal_grad(shares, grad, begin, end, width, scale);
 }
 
 float to_float(float value) { return value_of(value); }

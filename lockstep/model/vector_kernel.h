@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "lockstep/model/stats/families.h"
+
 namespace lockstep::model {
 
 /// bf16 values travel as their upper 16 bits of an fp32.
@@ -23,6 +25,19 @@ void gelu_backward(const Bf16Bits* in, const Bf16Bits* grad, Bf16Bits* out, std:
 void scaled_softmax(const float* row, float log_sum, float scale, float* out, std::int64_t count);
 void scaled_softmax(const Bf16Bits* row, float log_sum, float scale, Bf16Bits* out,
                     std::int64_t count);
+
+/// Rows [begin, end) of square score matrices `width` <= kMostAttended wide, in place: row r
+/// keeps its first r % width + 1 columns as softmax(scale x scores) and sets the others to 0.
+void causal_softmax(float* scores, std::int64_t begin, std::int64_t end, std::int64_t width,
+                    float scale);
+void causal_softmax(Bf16Bits* scores, std::int64_t begin, std::int64_t end, std::int64_t width,
+                    float scale);
+
+/// Gradients of the scores from those of causal_softmax's result `shares`, in place of `grad`.
+void causal_softmax_backward(const float* shares, float* grad, std::int64_t begin, std::int64_t end,
+                             std::int64_t width, float scale);
+void causal_softmax_backward(const Bf16Bits* shares, Bf16Bits* grad, std::int64_t begin,
+                             std::int64_t end, std::int64_t width, float scale);
 
 [[nodiscard]] float to_float(float value);
 [[nodiscard]] float to_float(Bf16Bits value);

@@ -7,7 +7,7 @@
 namespace lockstep::optim {
 
 /// Rate of optimizer step `step` (0-based) of `total_steps`.
-/// Warm-up: peak x (step + 1) / warmup_steps for the first warmup_steps (Goyal et al. 2017, linear).
+/// Warm-up: peak x (step + 1) / warmup_steps for the first warmup_steps (Goyal et al. 2017).
 /// constant; linear and cosine fall from the peak to final_lr_fraction x peak at the last step;
 /// one_cycle: as torch.optim.lr_scheduler.OneCycleLR (cosine, div_factor 25, final 1e4).
 /// The peak is optimizer.lr, times global_batch / scale_lr_with_batch where that is set.

@@ -49,14 +49,22 @@ TEST(Schedule, CosineFallsFromTheWarmUpsTopToItsFractionAtTheLastStep) {
 
 // Both tables were printed by tests/oracles/one_cycle_table.py with PyTorch 2.11.
 TEST(Schedule, OneCycleGivesTheRatesOfPyTorch) {
-  const std::vector<double> ten_steps{
-      0.016000000000000014, 0.20800000000000002, 0.4,
-      0.38019385280538953,  0.3246982615799052,  0.24450480877451572,
-      0.1554967912254843,   0.0753033384200948,  0.019807747194610516,
-      1.6e-06};
-  const std::vector<double> seven_steps{0.016000000000000014, 0.3922226509339835,
-                                        0.36761775050788426,  0.26907353459221806,
-                                        0.14309551029586282,  0.03971871675730624,
+  const std::vector<double> ten_steps{0.016000000000000014,
+                                      0.20800000000000002,
+                                      0.4,
+                                      0.38019385280538953,
+                                      0.3246982615799052,
+                                      0.24450480877451572,
+                                      0.1554967912254843,
+                                      0.0753033384200948,
+                                      0.019807747194610516,
+                                      1.6e-06};
+  const std::vector<double> seven_steps{0.016000000000000014,
+                                        0.3922226509339835,
+                                        0.36761775050788426,
+                                        0.26907353459221806,
+                                        0.14309551029586282,
+                                        0.03971871675730624,
                                         1.6e-06};
   const RunConfig config = with(ScheduleName::one_cycle);
   for (const auto& rates : {ten_steps, seven_steps}) {

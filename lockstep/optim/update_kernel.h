@@ -15,17 +15,17 @@ enum class Rule : std::uint8_t { sgd, sgd_momentum, sgd_nesterov, adamw };
 /// The constants of one step, rounded to fp32 once.
 struct RuleConstants {
   float gradient_scale = 1;
-  float lr = 0;                 // sgd
-  float weight_decay = 0;       // sgd: L2 factor
-  float momentum = 0;           // sgd
-  bool first = false;           // sgd: the first step starts the buffer, whatever it holds
-  float decay = 1;              // adamw: 1 - lr x weight_decay
-  float blend1 = 0;             // adamw: 1 - beta1
-  float beta2 = 0;              // adamw
-  float blend2 = 0;             // adamw: 1 - beta2
-  float step_size = 0;          // adamw: lr / (1 - beta1^step)
-  float root_correction2 = 1;   // adamw: sqrt(1 - beta2^step)
-  float eps = 0;                // adamw
+  float lr = 0;                // sgd
+  float weight_decay = 0;      // sgd: L2 factor
+  float momentum = 0;          // sgd
+  bool first = false;          // sgd: the first step starts the buffer, whatever it holds
+  float decay = 1;             // adamw: 1 - lr x weight_decay
+  float blend1 = 0;            // adamw: 1 - beta1
+  float beta2 = 0;             // adamw
+  float blend2 = 0;            // adamw: 1 - beta2
+  float step_size = 0;         // adamw: lr / (1 - beta1^step)
+  float root_correction2 = 1;  // adamw: sqrt(1 - beta2^step)
+  float eps = 0;               // adamw
 };
 
 /// Updates view.count elements, a multiple of kBlockElements.

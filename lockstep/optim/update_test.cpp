@@ -198,16 +198,15 @@ std::unique_ptr<torch::optim::Optimizer> torch_optimizer(const at::Tensor& param
                                                          const OptimizerSection& o) {
   const std::vector<at::Tensor> parameters{parameter};
   if (o.name == OptimizerName::adamw) {
-    return std::make_unique<torch::optim::AdamW>(
-        parameters,
-        torch::optim::AdamWOptions(3e-3).weight_decay(o.weight_decay).eps(o.eps).betas(
-            {o.betas[0], o.betas[1]}));
+    return std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(3e-3)
+                                                                 .weight_decay(o.weight_decay)
+                                                                 .eps(o.eps)
+                                                                 .betas({o.betas[0], o.betas[1]}));
   }
-  return std::make_unique<torch::optim::SGD>(
-      parameters, torch::optim::SGDOptions(3e-3)
-                      .momentum(o.momentum)
-                      .nesterov(o.nesterov)
-                      .weight_decay(o.weight_decay));
+  return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(3e-3)
+                                                             .momentum(o.momentum)
+                                                             .nesterov(o.nesterov)
+                                                             .weight_decay(o.weight_decay));
 }
 
 TEST(Update, TenStepsGiveTheParametersOfPyTorch) {

@@ -49,11 +49,18 @@ TEST(Style, FunctionsFitOnAScreen) {
   }
 }
 
+std::size_t columns(const std::string& line) {
+  return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](unsigned char c) {
+    return (c & 0xC0) != 0x80;  // all but the later bytes of a UTF-8 character
+  }));
+}
+
 TEST(Style, LinesKeepToAHundredColumns) {
   for (const SourceFile* file : cpp_files()) {
-    const auto lines = split_lines(bare_code(file->text));  // a long string may stand out
+    const auto lines = split_lines(file->text);
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      EXPECT_TRUE(lines[i].find_last_not_of(" ") + 1 <= kColumns) << file->path << ":" << i + 1;
+      const bool unbreakable = lines[i].find('"') != std::string::npos;  // a long string
+      EXPECT_TRUE(columns(lines[i]) <= kColumns || unbreakable) << file->path << ":" << i + 1;
     }
   }
 }

@@ -24,10 +24,17 @@ std::vector<std::byte> ramp(std::size_t bytes) {
 
 void write(const std::string& path) {
   TensorFile file(path,
-                  {{"blocks.0.weight", "F32", {3, 5}}, {"blocks.0.bias", "BF16", {3}},
-                   {"half", "F16", {2, 2}}, {"double", "F64", {2}}, {"count", "I64", {}},
-                   {"ids", "I32", {4}}, {"short", "I16", {3}}, {"bytes", "U8", {7}},
-                   {"signed", "I8", {3}}, {"empty", "F32", {0, 4}}, {"name \"q\" \\ é", "F32", {1}}},
+                  {{"blocks.0.weight", "F32", {3, 5}},
+                   {"blocks.0.bias", "BF16", {3}},
+                   {"half", "F16", {2, 2}},
+                   {"double", "F64", {2}},
+                   {"count", "I64", {}},
+                   {"ids", "I32", {4}},
+                   {"short", "I16", {3}},
+                   {"bytes", "U8", {7}},
+                   {"signed", "I8", {3}},
+                   {"empty", "F32", {0, 4}},
+                   {"name \"q\" \\ é", "F32", {1}}},
                   {{"format", "pt"}});
   for (const TensorInfo& tensor : file.tensors()) (void)file.write(ramp(tensor.end - tensor.begin));
   (void)file.commit();

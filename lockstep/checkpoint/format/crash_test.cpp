@@ -1,4 +1,5 @@
-// A writer killed (SIGKILL) before each of its system calls leaves the old checkpoint or the new one.
+// A writer killed (SIGKILL) before each of its system calls leaves the old checkpoint or the new
+// one.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -100,8 +101,7 @@ void sweep(StepSeed saved) {
   for (bool killed = true; killed; ++calls) {
     const FastFolder scratch;
     write_step(scratch.path(), old.first, old.second, 1);
-    killed = run_and_kill(
-        [&] { write_step(scratch.path(), saved.first, saved.second, 1); }, calls);
+    killed = run_and_kill([&] { write_step(scratch.path(), saved.first, saved.second, 1); }, calls);
     const StepSeed left = survivor(scratch.path());
     ASSERT_TRUE(left == saved || (killed && left == old)) << "killed before call " << calls;
     old_left += left == old ? 1 : 0;

@@ -34,8 +34,7 @@ InputFile::InputFile(std::filesystem::path path)
 
 void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
-    const ssize_t got =
-        ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+    const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_unreadable(path_, errno);
     if (got == 0) {

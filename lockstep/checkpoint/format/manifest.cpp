@@ -105,9 +105,9 @@ void check_version(const StrictJson& root, const std::string& where) {
   if (root["format"].text() != kFormatName) root["format"].fail("not a checkpoint of lockstep");
   const std::int64_t version = root["format_version"].natural();
   if (version > kFormatVersion) {
-    throw BadData({"LS-5007", where, "written in format " + std::to_string(version) +
-                                         "; this program reads up to " +
-                                         std::to_string(kFormatVersion),
+    throw BadData({"LS-5007", where,
+                   "written in format " + std::to_string(version) + "; this program reads up to " +
+                       std::to_string(kFormatVersion),
                    "use the version of lockstep that wrote it, or a newer one"});
   }
 }

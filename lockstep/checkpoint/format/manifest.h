@@ -18,33 +18,33 @@ inline constexpr std::uint64_t kMaxManifestBytes = 1U << 28;
 
 /// A box of a tensor, stored in one file under the tensor's name.
 struct Piece {
-  std::string file;                // in the same folder: "model.safetensors"
-  Shape offset;                    // in the whole tensor
+  std::string file;  // in the same folder: "model.safetensors"
+  Shape offset;      // in the whole tensor
   Shape shape;
-  std::uint64_t byte_offset = 0;   // from the start of the file
+  std::uint64_t byte_offset = 0;  // from the start of the file
   std::uint64_t byte_count = 0;
-  std::uint64_t checksum = 0;      // XXH3 of those bytes
+  std::uint64_t checksum = 0;  // XXH3 of those bytes
 };
 
 struct ManifestTensor {
   std::string name;
-  std::string kind;                // "parameter", "buffer", "optimizer"
-  std::string dtype;               // "F32", "BF16", "I64", ...
-  Shape shape;                     // of the whole tensor
+  std::string kind;   // "parameter", "buffer", "optimizer"
+  std::string dtype;  // "F32", "BF16", "I64", ...
+  Shape shape;        // of the whole tensor
   std::vector<std::string> aliases;
-  std::vector<Piece> pieces;       // cover the tensor without overlap
+  std::vector<Piece> pieces;  // cover the tensor without overlap
 };
 
 struct Manifest {
-  std::int64_t step = 0;           // updates done
-  std::int64_t epoch = 0;          // position in the data
+  std::int64_t step = 0;   // updates done
+  std::int64_t epoch = 0;  // position in the data
   std::int64_t sample = 0;
   std::int64_t skipped_steps = 0;
   std::int64_t seed = 0;
   std::string config_hash;
-  std::string config_json;         // of the run that saved, one JSON object
+  std::string config_json;  // of the run that saved, one JSON object
   std::int64_t world_size = 1;
-  std::string layout;              // "data=2"
+  std::string layout;                               // "data=2"
   std::map<std::string, std::string> versions;      // "lockstep", "libtorch"
   std::map<std::string, std::uint64_t> file_bytes;  // every file but the manifest
   std::vector<ManifestTensor> tensors;

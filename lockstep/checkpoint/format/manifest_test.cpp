@@ -23,7 +23,11 @@ Manifest example() {
   m.layout = "data=2";
   m.versions = {{"lockstep", "0.1.0"}};
   m.file_bytes = {{"model.safetensors", 1000}};
-  m.tensors = {{"w", "parameter", "F32", {4, 2}, {"head.w"},
+  m.tensors = {{"w",
+                "parameter",
+                "F32",
+                {4, 2},
+                {"head.w"},
                 {{"model.safetensors", {0, 0}, {1, 2}, 100, 8, 0x1234},
                  {"model.safetensors", {1, 0}, {3, 2}, 108, 24, ~0ULL}}},
                {"seen", "buffer", "I64", {}, {}, {{"model.safetensors", {}, {}, 132, 8, 5}}}};

@@ -124,7 +124,8 @@ SafetensorsHeader read_safetensors_header(const InputFile& file) {
   std::array<std::byte, kLengthBytes> raw{};
   file.read(0, raw);
   std::uint64_t length = 0;
-  for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8U | std::to_integer<unsigned>(raw[i]);
+  for (std::size_t i = kLengthBytes; i-- > 0;)
+    length = length << 8U | std::to_integer<unsigned>(raw[i]);
   const std::uint64_t room = file.size_bytes() - kLengthBytes;
   if (length > kMaxHeaderBytes || length > room) {
     throw_damaged(where, "not a safetensors file, or truncated: a header of " +

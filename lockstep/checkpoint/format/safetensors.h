@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kLengthBytes = 8;
 
 struct TensorInfo {
   std::string name;
-  std::string dtype;        // "F32", "BF16", "I64", ...
+  std::string dtype;  // "F32", "BF16", "I64", ...
   Shape shape;
   std::uint64_t begin = 0;  // bytes from the start of the data
   std::uint64_t end = 0;
@@ -27,7 +27,7 @@ struct TensorInfo {
 struct SafetensorsHeader {
   std::vector<TensorInfo> tensors;  // in file order; together they cover the data without a gap
   std::map<std::string, std::string> metadata;
-  std::uint64_t data_start = 0;     // bytes from the start of the file
+  std::uint64_t data_start = 0;  // bytes from the start of the file
 };
 
 /// Gives each tensor its place: wide elements first, so that all are aligned; then by name.
@@ -39,8 +39,8 @@ struct SafetensorsHeader {
     const std::vector<TensorInfo>& tensors, const std::map<std::string, std::string>& metadata);
 
 /// Parses the JSON part. \param data_bytes what follows it in the file; \param where the file.
-/// \throws BadData (LS-5004): JSON faults, unknown dtype, sizes that disagree or overflow, overlaps,
-/// holes, bytes that belong to no tensor.
+/// \throws BadData (LS-5004): JSON faults, unknown dtype, sizes that disagree or overflow,
+/// overlaps, holes, bytes that belong to no tensor.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(std::string_view json,
                                                          std::uint64_t data_bytes,
                                                          const std::string& where);

@@ -34,8 +34,11 @@ std::string tensor(const std::string& name, const std::string& dtype, const std:
 }
 
 TEST(Safetensors, WhatIsWrittenIsReadBack) {
-  const auto tensors = lay_out({{"b", "BF16", {3}}, {"z", "F32", {2, 2}}, {"a", "F32", {}},
-                                {"n", "I64", {1}}, {"empty", "F32", {0, 7}}});
+  const auto tensors = lay_out({{"b", "BF16", {3}},
+                                {"z", "F32", {2, 2}},
+                                {"a", "F32", {}},
+                                {"n", "I64", {1}},
+                                {"empty", "F32", {0, 7}}});
   const std::string written = write_safetensors_header(tensors, {{"format", "pt"}});
   EXPECT_EQ(written.size() % 8, 0U);
   const auto header = parse_safetensors_header(json_of(written), 8 + 20 + 6, "x");
@@ -66,8 +69,8 @@ TEST(Safetensors, AnEmptyFileOfTensorsIsValid) {
 TEST(Safetensors, RangesThatDoNotCoverTheDataAreRefused) {
   const std::string a = tensor("a", "U8", "[4]", "[0,4]");
   EXPECT_EQ(fault_of("{" + a + "}", 4), "");
-  EXPECT_NE(fault_of("{" + a + "}", 5), "");                                         // trailing
-  EXPECT_NE(fault_of("{" + a + "}", 3), "");                                         // truncated
+  EXPECT_NE(fault_of("{" + a + "}", 5), "");                                            // trailing
+  EXPECT_NE(fault_of("{" + a + "}", 3), "");                                            // truncated
   EXPECT_NE(fault_of("{" + a + "," + tensor("b", "U8", "[4]", "[5,9]") + "}", 9), "");  // hole
   EXPECT_NE(fault_of("{" + a + "," + tensor("b", "U8", "[4]", "[2,6]") + "}", 6), "");  // overlap
   EXPECT_NE(fault_of("{" + a + "," + tensor("b", "U8", "[4]", "[0,4]") + "}", 4), "");  // same

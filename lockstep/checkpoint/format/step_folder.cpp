@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kHiddenPrefix = ".step-";
-constexpr std::string_view kDraftSuffix = ".tmp";    // being written, or being removed
-constexpr std::string_view kAsideSuffix = ".old";    // replaced where folders cannot be exchanged
+constexpr std::string_view kDraftSuffix = ".tmp";  // being written, or being removed
+constexpr std::string_view kAsideSuffix = ".old";  // replaced where folders cannot be exchanged
 
 std::string step_name(std::int64_t step) { return std::string(kPrefix) + std::to_string(step); }
 

@@ -25,8 +25,8 @@ struct StepFolder {
 /// per `checkpoints_dir`.
 class StepDraft {
  public:
-  /// Makes `checkpoints_dir` and a hidden folder in it, after removing what dead writers left there.
-  /// \throws std::filesystem::filesystem_error.
+  /// Makes `checkpoints_dir` and a hidden folder in it, after removing what dead writers left
+  /// there. \throws std::filesystem::filesystem_error.
   StepDraft(std::filesystem::path checkpoints_dir, std::int64_t step);
   StepDraft(const StepDraft&) = delete;
   StepDraft& operator=(const StepDraft&) = delete;

@@ -66,8 +66,8 @@ TEST(StepFolder, WithoutAManifestAFolderIsNoCheckpoint) {
 
 TEST(StepFolder, OtherNamesAreNotSteps) {
   const ScratchFolder scratch;
-  for (const char* name : {"step-", "step-x", "step--1", "step-07", "step-1 ", "Step-1", "step-1.tmp",
-                           "step-99999999999999999999", ".step-3.tmp"}) {
+  for (const char* name : {"step-", "step-x", "step--1", "step-07", "step-1 ", "Step-1",
+                           "step-1.tmp", "step-99999999999999999999", ".step-3.tmp"}) {
     fs::create_directory(scratch.path() / name);
     put(scratch.path() / name / kManifestName, "m");
   }

@@ -34,7 +34,11 @@ fs::path write_step(const fs::path& dir) {
   manifest.config_json = "{}";
   TensorFile file(draft.path() / kFile, {{"b", "BF16", {3}}, {"w", "F32", {4, 2}}}, {});
   for (const TensorInfo& info : file.tensors()) {
-    manifest.tensors.push_back({info.name, "parameter", info.dtype, info.shape, {},
+    manifest.tensors.push_back({info.name,
+                                "parameter",
+                                info.dtype,
+                                info.shape,
+                                {},
                                 {file.write(ramp(info.end - info.begin))}});
   }
   manifest.file_bytes[kFile] = file.commit();
@@ -105,8 +109,8 @@ TEST(StepReader, AHeaderThatContradictsTheManifestIsDamage) {
   const ScratchFolder scratch;
   const fs::path step = write_step(scratch.path());
   const std::string whole = slurp(step / kFile);
-  for (const auto& [from, to] : {std::pair("\"b\"", "\"c\""), std::pair("BF16", "U16 "),
-                                 std::pair("[4,2]", "[2,4]")}) {
+  for (const auto& [from, to] :
+       {std::pair("\"b\"", "\"c\""), std::pair("BF16", "U16 "), std::pair("[4,2]", "[2,4]")}) {
     std::string changed = whole;
     changed.replace(changed.find(from), std::string(from).size(), to);
     spill(step / kFile, changed);

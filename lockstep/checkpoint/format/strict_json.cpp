@@ -60,8 +60,8 @@ StrictJson StrictJson::operator[](const char* key) const {
 std::int64_t StrictJson::integer() const {
   const bool fits = value_.is_number_integer() &&
                     (!value_.is_number_unsigned() ||
-                     value_.get<std::uint64_t>() <= static_cast<std::uint64_t>(
-                                                        std::numeric_limits<std::int64_t>::max()));
+                     value_.get<std::uint64_t>() <=
+                         static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
   if (!fits) fail("not a whole number within 64 bits");
   return value_.get<std::int64_t>();
 }

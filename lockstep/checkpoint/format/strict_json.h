@@ -8,8 +8,8 @@
 
 namespace lockstep::checkpoint {
 
-/// Parses `text`. \throws BadData (throw_damaged) for invalid JSON or UTF-8, a key given twice in one
-/// object, or nesting deeper than `max_depth`. \param where the file, for messages.
+/// Parses `text`. \throws BadData (throw_damaged) for invalid JSON or UTF-8, a key given twice in
+/// one object, or nesting deeper than `max_depth`. \param where the file, for messages.
 [[nodiscard]] nlohmann::json parse_strict_json(std::string_view text, int max_depth,
                                                const std::string& where);
 

@@ -20,12 +20,9 @@ Piece TensorFile::write(std::span<const std::byte> bytes) {
   const TensorInfo& tensor = tensors_[next_++];
   LOCKSTEP_CHECK(bytes.size() == tensor.end - tensor.begin, "wrong size of " + tensor.name);
   file_.write(bytes);
-  return {name_,
-          Shape(tensor.shape.size(), 0),
-          tensor.shape,
-          data_start_ + tensor.begin,
-          bytes.size(),
-          checksum(bytes)};
+  return {name_,        Shape(tensor.shape.size(), 0),
+          tensor.shape, data_start_ + tensor.begin,
+          bytes.size(), checksum(bytes)};
 }
 
 std::uint64_t TensorFile::commit() {

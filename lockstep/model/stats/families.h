@@ -39,6 +39,9 @@ struct ResnetStage {
   return inputs != width || stride != 1;
 }
 
+/// Longest sequence whose attention shares are kept for backward; longer ones are recomputed.
+inline constexpr std::int64_t kMostAttended = 512;
+
 /// A problem when `value` of key model.`key` is below `least`, appended to `problems`.
 void require_at_least(std::vector<Problem>& problems, const std::string& key, std::int64_t value,
                       std::int64_t least);

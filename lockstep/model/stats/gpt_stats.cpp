@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "lockstep/model/stats/families.h"
@@ -48,12 +49,20 @@ BlockStats transformer(const std::string& name, std::int64_t seq_len,
   block.forward_flops = 24 * tokens * channels * channels + 2 * tokens * tokens * channels;
   // Kept: both norms, q, k, v, attention, the sum h, fc1 and GELU (4 C each), the output.
   block.activation_elements = 16 * tokens * channels;
-  // Two statistics of each norm, and one logarithm a head.
-  block.activation_fp32_bytes = 4 * tokens * (4 + static_cast<double>(config.heads));
+  block.activation_fp32_bytes = 4 * tokens * 4;  // two statistics of each norm
+  const auto heads = static_cast<double>(config.heads);
+  const bool keeps_shares = seq_len <= kMostAttended;
+  if (keeps_shares) {
+    block.activation_elements += heads * tokens * tokens;
+  } else {
+    block.activation_fp32_bytes += 4 * tokens * heads;  // one logarithm a row
+  }
   // Dropout keeps its two masks and the unmasked projections are gone.
   if (config.dropout > 0) block.activation_elements += 2 * tokens * channels;
-  // Backward of GELU: gradients before and after it, beside the residual's.
-  block.peak_temporary_elements = 9 * tokens * channels;
+  // Backward of GELU holds gradients before and after it beside the residual's; of attention, those of
+  // q, k and v twice and of the shares.
+  const double attention = 8 * channels + (keeps_shares ? heads * tokens : 0);
+  block.peak_temporary_elements = tokens * std::max(9 * channels, attention);
   return block;
 }
 

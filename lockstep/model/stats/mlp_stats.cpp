@@ -31,6 +31,7 @@ ModelStats mlp_stats(const config::ModelSection& config, std::int64_t /*seq_len*
   stats.blocks.push_back(linear_block("head", features, config.classes));
   stats.blocks.back().activation_fp32_bytes = 4;  // the loss keeps one logarithm a sample
   stats.blocks.front().activation_elements += static_cast<double>(config.inputs);
+  stats.blocks.front().peak_temporary_elements -= static_cast<double>(config.inputs);
   return stats;
 }
 

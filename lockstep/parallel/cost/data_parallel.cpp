@@ -23,7 +23,6 @@ struct Sizes {
   bool bf16_reduce = false;
   std::int64_t compute_bytes = 4;   // of an element of the compute type
   std::int64_t flat = 0;            // elements of all parameters, each padded
-  std::int64_t largest = 0;         // elements of the largest parameter
   std::int64_t parameters = 0;      // how many
   std::int64_t buffer_floats = 0;   // of the module
   std::int64_t control = 0;         // elements that ride with the last bucket
@@ -41,7 +40,6 @@ Sizes sizes_of(const Setting& setting, const ParallelPlan& plan) {
     for (const model::ParameterStats& parameter : block.parameters) {
       const std::int64_t count = padded(parameter.count(), kPadElements);
       s.flat += count;
-      s.largest = std::max(s.largest, parameter.count());
       ++s.parameters;
       const std::int64_t with_this = (s.last_bucket + count) * kFp32Bytes;
       in_last = in_last && (s.last_bucket == 0 || with_this <= plan.last_bucket_bytes);
@@ -68,17 +66,42 @@ double kept_bytes(const model::BlockStats& block, const Sizes& s) {
          block.activation_fp32_bytes;
 }
 
-/// Activations peak while some block runs backward: what it and all before it keep, and what it works
-/// with.
-double peak_activation_bytes_per_sample(const model::ModelStats& model, const Sizes& s) {
+/// Gradients on their way into a bucket while a block runs backward, in elements: the largest one. A
+/// convolution's exists in the library's layout, in the usual one and in the weight's.
+std::int64_t transient_gradient(const model::BlockStats& block) {
+  std::int64_t most = 0;
+  for (const model::ParameterStats& parameter : block.parameters) {
+    const std::int64_t copies = parameter.shape.size() == 4 ? 3 : 1;
+    most = std::max(most, copies * parameter.count());
+  }
+  return most;
+}
+
+/// The head's gradient of a tied embedding waits through backward for that of the embedding itself.
+std::int64_t waiting_gradient(const model::ModelStats& model) {
+  std::int64_t elements = 0;
+  for (const model::BlockStats& block : model.blocks) {
+    for (const model::ParameterStats& parameter : block.parameters) {
+      if (parameter.split == model::Split::vocab) elements += parameter.count();
+    }
+  }
+  return elements;
+}
+
+/// Activations peak while some block runs backward: what it and all before it keep, what it works with
+/// and the gradients that are not in a bucket yet.
+std::int64_t peak_activation_bytes(const model::ModelStats& model, std::int64_t samples,
+                                   const Sizes& s) {
+  const auto compute_bytes = static_cast<double>(s.compute_bytes);
   double kept = 0;
   double peak = 0;
   for (const model::BlockStats& block : model.blocks) {
-    kept += kept_bytes(block, s);
-    const double working = block.peak_temporary_elements * static_cast<double>(s.compute_bytes);
-    peak = std::max(peak, kept + working);
+    kept += kept_bytes(block, s) * static_cast<double>(samples);
+    const double working = block.peak_temporary_elements * static_cast<double>(samples) +
+                           static_cast<double>(transient_gradient(block));
+    peak = std::max(peak, kept + working * compute_bytes);
   }
-  return peak;
+  return static_cast<std::int64_t>(peak) + waiting_gradient(model) * s.compute_bytes;
 }
 
 /// Flat gradient buffers: the sum, and with an ordered sum one pending partial sum for each level of the
@@ -97,20 +120,18 @@ std::int64_t staging_bytes(const ParallelPlan& plan, const Sizes& s) {
 
 MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
   const std::int64_t state_bytes = padded(s.flat, kChunkElements) * kFp32Bytes;
-  const double micro_batch = static_cast<double>(plan.batch.micro_batch);
   const std::int64_t batches = (setting.config.data.prefetch + 1) * leaves_per_rank(plan);
   MemoryPlan memory;
   memory.parameters = s.bf16 ? state_bytes / 2 : state_bytes;
   memory.gradients = gradient_buffers(plan) * (s.flat + s.control) * kFp32Bytes;
   memory.optimizer =
       (moments(setting.config.optimizer) + (s.bf16 ? 1 : 0)) * state_bytes;
-  memory.activations =
-      static_cast<std::int64_t>(micro_batch * peak_activation_bytes_per_sample(setting.model, s)) +
-      s.largest * s.compute_bytes;
+  memory.activations = peak_activation_bytes(setting.model, plan.batch.micro_batch, s);
   memory.buffers = 2 * s.buffer_floats * kFp32Bytes +
                    batches * plan.batch.micro_batch * setting.model.input_bytes_per_sample;
   memory.communication = staging_bytes(plan, s);
-  memory.runtime = kWorkerRuntimeBytes;
+  // Slack: the first fp32 weights stay in the allocator; blocks and workspaces near half the activations.
+  memory.runtime = kWorkerRuntimeBytes + s.flat * kFp32Bytes + memory.activations / 2;
   return memory;
 }
 
