@@ -1,4 +1,5 @@
-// The ranks that reduce, gather and wait together. Drives one c10d::Backend; every wait has a deadline.
+// The ranks that reduce, gather and wait together. Drives one c10d::Backend; every wait has a
+// deadline.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -22,7 +23,8 @@ enum class Order : std::uint8_t {
 class Work {
  public:
   virtual ~Work() = default;
-  /// \throws PeerLost naming the collective, this rank and the deadline when a rank does not answer.
+  /// \throws PeerLost naming the collective, this rank and the deadline when a rank does not
+  /// answer.
   virtual void wait() = 0;
   [[nodiscard]] virtual bool done() = 0;
 };
@@ -58,14 +60,15 @@ struct GroupOptions {
   int size = 1;
   std::string store_host = "127.0.0.1";  // or "unix:<path>"
   int store_port = 0;
-  bool host_store = false;               // this rank serves the store (rank 0 without a launcher)
-  std::string name = "world";            // prefix of the store keys; unique per group and generation
+  bool host_store = false;     // this rank serves the store (rank 0 without a launcher)
+  std::string name = "world";  // prefix of the store keys; unique per group and generation
   std::chrono::milliseconds join_deadline{std::chrono::seconds(120)};
   std::chrono::milliseconds deadline{std::chrono::seconds(120)};  // of each collective
 };
 
 /// A Gloo group over the c10d store; size 1 needs no store and no network.
-/// \throws PeerLost (a rank never came: names the missing ranks), EnvironmentFault (store unreachable).
+/// \throws PeerLost (a rank never came: names the missing ranks), EnvironmentFault (store
+/// unreachable).
 [[nodiscard]] std::unique_ptr<Group> make_gloo_group(const GroupOptions& options);
 
 /// A group whose peers all hold the same values as this rank: dry runs at any size, and tests.

@@ -11,8 +11,8 @@ namespace lockstep::comm {
 /// Rank 0 serves the store when no launcher does. \throws as make_gloo_group().
 [[nodiscard]] std::unique_ptr<Group> join_world(const config::RankEnv& env);
 
-/// The same from this process's own environment: torchrun, lockstep, srun or mpirun variables; none =
-/// one rank alone. \throws UsageError when they are half-set or contradict each other.
+/// The same from this process's own environment: torchrun, lockstep, srun or mpirun variables; none
+/// = one rank alone. \throws UsageError when they are half-set or contradict each other.
 [[nodiscard]] std::unique_ptr<Group> join_world();
 
 }  // namespace lockstep::comm

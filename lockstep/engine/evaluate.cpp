@@ -24,7 +24,8 @@ EvalReport evaluate(parallel::Session& session, const data::Dataset& dataset, co
                     std::int64_t eval_batch, std::int64_t step) {
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t batches = (dataset.size() + eval_batch - 1) / eval_batch;
-  // One row a batch, filled by the rank that ran it: a sum over ranks adds zeros only, so it is exact.
+  // One row a batch, filled by the rank that ran it: a sum over ranks adds zeros only, so it is
+  // exact.
   const at::Tensor rows = at::zeros({batches, kFields}, at::TensorOptions().dtype(at::kDouble));
   double* row = rows.mutable_data_ptr<double>();
   std::vector<std::int64_t> ids;

@@ -1,4 +1,5 @@
-// Loss and accuracy over a whole data set, each sample counted once, equal for every number of ranks.
+// Loss and accuracy over a whole data set, each sample counted once, equal for every number of
+// ranks.
 #pragma once
 #include <cstdint>
 
@@ -9,13 +10,14 @@
 
 namespace lockstep::engine {
 
-/// Collective. Batch k holds the samples [k, k + 1) x eval_batch whatever the number of ranks; ranks
-/// take batches in turn, and batch sums are added in batch order: no padding, no sample twice, and the
-/// same bits on every rank and for every group size.
+/// Collective. Batch k holds the samples [k, k + 1) x eval_batch whatever the number of ranks;
+/// ranks take batches in turn, and batch sums are added in batch order: no padding, no sample
+/// twice, and the same bits on every rank and for every group size.
 [[nodiscard]] EvalReport evaluate(parallel::Session& session, const data::Dataset& dataset,
                                   comm::Group& group, std::int64_t eval_batch, std::int64_t step);
 
-/// Samples of one evaluation batch: about `kEvalUnits` images or tokens, a function of the data alone.
+/// Samples of one evaluation batch: about `kEvalUnits` images or tokens, a function of the data
+/// alone.
 [[nodiscard]] std::int64_t eval_batch_samples(const data::Dataset& dataset, std::int64_t seq_len);
 
 }  // namespace lockstep::engine

@@ -14,7 +14,8 @@ class Observer {
  public:
   virtual ~Observer() = default;
   /// After each update on every rank. `state` views live tensors: copy what must outlive the call.
-  /// The answer of any rank takes effect on all ranks at the same step, at the latest one step later.
+  /// The answer of any rank takes effect on all ranks at the same step, at the latest one step
+  /// later.
   [[nodiscard]] virtual Answer on_step(const StepReport& report, const TrainState& state) = 0;
   virtual void on_eval(const EvalReport& report) { (void)report; }
   /// Called on every rank when the combined answer is restore, by the observer list in order: the

@@ -48,9 +48,9 @@ class Trainer {
   /// Goes on from what was written into state(): tensors, step and position.
   void loaded();
 
-  /// Collective: trains until the last step, or until an observer stops it; evaluates as configured.
-  /// \throws Error (exit 1, LS-7101) when the loss is not finite and [recovery] on_nan says stop, or
-  /// when kMaxSkips steps in a row were skipped.
+  /// Collective: trains until the last step, or until an observer stops it; evaluates as
+  /// configured. \throws Error (exit 1, LS-7101) when the loss is not finite and [recovery] on_nan
+  /// says stop, or when kMaxSkips steps in a row were skipped.
   [[nodiscard]] Outcome run();
   /// Collective: one step. \returns what all ranks agreed on.
   [[nodiscard]] Answer step();
@@ -77,8 +77,8 @@ class Trainer {
   data::LeafRange leaves_;
   std::int64_t total_steps_;
   TrainState state_;
-  Answer my_answer_ = Answer::go_on;    // travels with the next step's sums
-  parallel::RankTimes my_times_{};      // of the last step, likewise
+  Answer my_answer_ = Answer::go_on;  // travels with the next step's sums
+  parallel::RankTimes my_times_{};    // of the last step, likewise
   std::int64_t skips_in_a_row_ = 0;
   std::int64_t rollbacks_ = 0;
   std::optional<data::Position> bad_data_;  // where a rolled-back step read: passed over next time

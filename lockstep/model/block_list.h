@@ -16,7 +16,9 @@ class BlockList : public Model {
     blocks_.push_back(std::move(block));
   }
 
-  [[nodiscard]] const std::vector<std::shared_ptr<Block>>& blocks() const override { return blocks_; }
+  [[nodiscard]] const std::vector<std::shared_ptr<Block>>& blocks() const override {
+    return blocks_;
+  }
   [[nodiscard]] const std::vector<std::string>& block_names() const override { return names_; }
   [[nodiscard]] LossSum loss(const at::Tensor& output, const data::Batch& batch) const override;
   [[nodiscard]] EvalSum evaluate(const at::Tensor& output, const data::Batch& batch) const override;

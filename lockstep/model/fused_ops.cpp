@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -21,6 +22,7 @@ using torch::autograd::variable_list;
 
 constexpr std::int64_t kIgnoredTarget = -100;
 constexpr std::int64_t kElementGrain = 1 << 15;  // elements worth a thread
+constexpr std::int64_t kQueryBlock = 64;
 
 const Bf16Bits* data(const at::Tensor& t, Bf16Bits) {
   return reinterpret_cast<const Bf16Bits*>(t.const_data_ptr<at::BFloat16>());
@@ -71,18 +73,26 @@ at::Tensor as_heads(const at::Tensor& x_BTC, std::int64_t heads) {
   return x_BTC.unflatten(2, {heads, x_BTC.size(2) / heads}).transpose(1, 2);
 }
 
-/// Calls body(type, begin, end) over the rows of square matrices, in parallel.
+/// Calls body(type, begin, end) over the rows of a tensor, in parallel.
 template <typename Body>
-void over_rows(const at::Tensor& scores, Body body) {
-  const std::int64_t width = scores.size(-1);
-  by_dtype(scores, [&](auto type) {
-    at::parallel_for(0, scores.numel() / width, kElementGrain / width + 1,
+void over_rows(const at::Tensor& tensor, Body body) {
+  const std::int64_t width = tensor.size(-1);
+  by_dtype(tensor, [&](auto type) {
+    at::parallel_for(0, tensor.numel() / width, kElementGrain / width + 1,
                      [&](std::int64_t begin, std::int64_t end) { body(type, begin, end); });
   });
 }
 
 float score_scale(std::int64_t head_width) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width)));
+}
+
+/// Queries that are taken together: they see the keys up to the last of them, so of the square of
+/// scores little more than the lower half is computed.
+CausalShape query_block(std::int64_t block, std::int64_t tokens) {
+  const std::int64_t first = block * kQueryBlock;
+  const std::int64_t end = std::min(first + kQueryBlock, tokens);
+  return {end - first, first, end};
 }
 
 class CausalAttention : public torch::autograd::Function<CausalAttention> {
@@ -95,42 +105,66 @@ class CausalAttention : public torch::autograd::Function<CausalAttention> {
                                  .permute({2, 0, 3, 1, 4})
                                  .contiguous()
                                  .view({3, samples * heads, tokens, head_width});
-    const at::Tensor shares = at::bmm(parts[0], parts[1].transpose(1, 2));  // [Bn,T,T]
-    over_rows(shares, [&](auto type, std::int64_t begin, std::int64_t end) {
-      causal_softmax(mutable_data(shares, type), begin, end, tokens, score_scale(head_width));
-    });
-    context->save_for_backward({parts, shares});
-    return at::bmm(shares, parts[2])
-        .view({samples, heads, tokens, head_width})
-        .transpose(1, 2)
-        .flatten(2);
+    at::Tensor out = at::empty_like(parts[0]);
+    variable_list kept{parts};
+    for (std::int64_t block = 0; block * kQueryBlock < tokens; ++block) {
+      const CausalShape shape = query_block(block, tokens);
+      const at::Tensor queries = parts[0].narrow(1, shape.first, shape.rows);
+      const at::Tensor shares =
+          at::bmm(queries, parts[1].narrow(1, 0, shape.width).transpose(1, 2));
+      over_rows(shares, [&](auto type, std::int64_t begin, std::int64_t end) {
+        causal_softmax(mutable_data(shares, type), begin, end, shape, score_scale(head_width));
+      });
+      at::Tensor rows = out.narrow(1, shape.first, shape.rows);
+      at::bmm_out(rows, shares, parts[2].narrow(1, 0, shape.width));
+      kept.push_back(shares);
+    }
+    context->save_for_backward(kept);
+    return out.view({samples, heads, tokens, head_width}).transpose(1, 2).flatten(2);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& parts = saved[0];
-    const at::Tensor& shares = saved[1];
     const std::int64_t tokens = parts.size(2);
     const std::int64_t head_width = parts.size(3);
     const std::int64_t samples = gradients[0].size(0);
     const std::int64_t heads = parts.size(1) / samples;
     const at::Tensor out = as_heads(gradients[0], heads).flatten(0, 1);  // [Bn,T,d]
-    const at::Tensor scores = at::bmm(out, parts[2].transpose(1, 2));
-    over_rows(scores, [&](auto type, std::int64_t begin, std::int64_t end) {
-      causal_softmax_backward(data(shares, type), mutable_data(scores, type), begin, end, tokens,
-                              score_scale(head_width));
-    });
-    at::Tensor grads = at::empty_like(parts);
-    at::Tensor grad_q = grads[0];
-    at::Tensor grad_k = grads[1];
-    at::Tensor grad_v = grads[2];
-    at::bmm_out(grad_q, scores, parts[1]);
-    at::bmm_out(grad_k, scores.transpose(1, 2), parts[0]);
-    at::bmm_out(grad_v, shares.transpose(1, 2), out);
+    const at::Tensor grads = at::empty_like(parts);
+    // From the last block, which writes all keys, to the first: the others add to theirs.
+    const auto blocks = static_cast<std::int64_t>(saved.size()) - 1;
+    for (std::int64_t block = blocks - 1; block >= 0; --block) {
+      const CausalShape shape = query_block(block, tokens);
+      const at::Tensor& shares = saved[static_cast<std::size_t>(block) + 1];
+      const at::Tensor out_rows = out.narrow(1, shape.first, shape.rows);
+      const auto keys = [&](const at::Tensor& tensor) { return tensor.narrow(1, 0, shape.width); };
+      const auto queries = [&](const at::Tensor& tensor) {
+        return tensor.narrow(1, shape.first, shape.rows);
+      };
+      const at::Tensor scores = at::bmm(out_rows, keys(parts[2]).transpose(1, 2));
+      over_rows(scores, [&](auto type, std::int64_t begin, std::int64_t end) {
+        causal_softmax_backward(data(shares, type), mutable_data(scores, type), begin, end, shape,
+                                score_scale(head_width));
+      });
+      at::Tensor grad_q = queries(grads[0]);
+      at::bmm_out(grad_q, scores, keys(parts[1]));
+      add_product(keys(grads[1]), scores.transpose(1, 2), queries(parts[0]), block + 1 < blocks);
+      add_product(keys(grads[2]), shares.transpose(1, 2), out_rows, block + 1 < blocks);
+    }
     const at::Tensor grad_qkv = grads.view({3, samples, heads, tokens, head_width})
                                     .permute({1, 3, 0, 2, 4})
                                     .reshape({samples, tokens, 3 * heads * head_width});
     return {grad_qkv, at::Tensor()};
+  }
+
+ private:
+  static void add_product(at::Tensor into, const at::Tensor& a, const at::Tensor& b, bool add) {
+    if (add) {
+      into.baddbmm_(a, b);
+    } else {
+      at::bmm_out(into, a, b);
+    }
   }
 };
 
@@ -139,8 +173,9 @@ template <typename T>
 float row_loss(const T* row, float log_sum, std::int64_t target, std::int64_t classes) {
   if (target == kIgnoredTarget) return 0;
   if (target < 0 || target >= classes) {
-    throw BadData({"LS-2004", "target", "class " + std::to_string(target) + " of a model with " +
-                                            std::to_string(classes) + " classes",
+    throw BadData({"LS-2004", "target",
+                   "class " + std::to_string(target) + " of a model with " +
+                       std::to_string(classes) + " classes",
                    "set model.classes or model.vocab_size to what the data hold"});
   }
   return log_sum - to_float(row[target]);
@@ -197,7 +232,8 @@ class CrossEntropySum : public torch::autograd::Function<CrossEntropySum> {
 
 class Bf16Embedding : public torch::autograd::Function<Bf16Embedding> {
  public:
-  static Variable forward(AutogradContext* context, const Variable& weight_VC, const Variable& ids) {
+  static Variable forward(AutogradContext* context, const Variable& weight_VC,
+                          const Variable& ids) {
     context->save_for_backward({ids});
     context->saved_data["rows"] = weight_VC.size(0);
     return at::embedding(weight_VC, ids);

@@ -11,15 +11,15 @@ namespace lockstep::model {
 /// gelu(x) in its tanh form; fp32 or bf16, contiguous.
 [[nodiscard]] at::Tensor gelu_tanh(const at::Tensor& x);
 
-/// Causal self-attention (Vaswani et al. 2017) of the queries, keys and values that lie side by side in
-/// `qkv`: [B,T,3C] -> [B,T,C]. Up to kMostAttended tokens it keeps the attention shares [B,n,T,T] and is
-/// made of matrix products, which beats LibTorch's scaled_dot_product_attention there; longer sequences
-/// take that one, which keeps nothing quadratic.
+/// Causal self-attention (Vaswani et al. 2017) of the queries, keys and values that lie side by
+/// side in `qkv`: [B,T,3C] -> [B,T,C]. Up to kMostAttended tokens it keeps the attention shares
+/// [B,n,T,T] and is made of matrix products, which beats LibTorch's scaled_dot_product_attention
+/// there; longer sequences take that one, which keeps nothing quadratic.
 [[nodiscard]] at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t heads);
 
 /// Sum over rows of -log softmax(logits)[target], in fp32 whatever the dtype of the logits: scalar.
-/// Keeps the logits and one fp32 a row for backward, where cross_entropy_loss keeps V. Rows whose target
-/// is -100 are left out.
+/// Keeps the logits and one fp32 a row for backward, where cross_entropy_loss keeps V. Rows whose
+/// target is -100 are left out.
 [[nodiscard]] at::Tensor cross_entropy_sum(const at::Tensor& logits_NV, const at::Tensor& target_N);
 
 /// Rows of `weight_VC`. Its gradient is summed in fp32 and then rounded: in bf16 the sum over a

@@ -12,7 +12,6 @@
 namespace lockstep::model {
 namespace {
 
-
 at::Tensor leaf(const at::Tensor& values, at::ScalarType type) {
   at::Tensor tensor = values.to(type).detach().clone();
   tensor.requires_grad_();

@@ -35,10 +35,10 @@ class EmbedBlock : public GptBlock {
  public:
   EmbedBlock(const config::ModelSection& config, std::int64_t seq_len, Initializer& init)
       : GptBlock(config.dropout),
-        wte_(register_module("wte", std::make_shared<Embedding>(init, config.vocab_size,
-                                                                config.width, kInitStd))),
-        wpe_(register_module(
-            "wpe", std::make_shared<Embedding>(init, seq_len, config.width, kInitStd))) {}
+        wte_(register_module(
+            "wte", std::make_shared<Embedding>(init, config.vocab_size, config.width, kInitStd))),
+        wpe_(register_module("wpe",
+                             std::make_shared<Embedding>(init, seq_len, config.width, kInitStd))) {}
 
   at::Tensor forward(at::Tensor ids_BT) override {
     const at::Tensor positions_TC = wpe_->weight.narrow(0, 0, ids_BT.size(1));
@@ -52,8 +52,8 @@ class EmbedBlock : public GptBlock {
   std::shared_ptr<Embedding> wpe_;
 };
 
-/// x + proj(attention(ln1(x))), then h + fc2(gelu(fc1(ln2(h)))). Residual sums are taken in place on
-/// the projections' outputs, which autograd does not keep.
+/// x + proj(attention(ln1(x))), then h + fc2(gelu(fc1(ln2(h)))). Residual sums are taken in place
+/// on the projections' outputs, which autograd does not keep.
 class TransformerBlock : public GptBlock {
  public:
   TransformerBlock(const config::ModelSection& config, Initializer& init)

@@ -36,7 +36,8 @@ at::Tensor Initializer::kaiming_uniform(at::IntArrayRef shape, std::int64_t fan_
   return tensor;
 }
 
-// Box and Muller, 1958, both values of each pair: ten million parameters are drawn before the first step.
+// Box and Muller, 1958, both values of each pair: ten million parameters are drawn before the first
+// step.
 at::Tensor Initializer::normal(at::IntArrayRef shape, double std_deviation) {
   const auto scale = static_cast<float>(std_deviation);
   at::Tensor tensor = at::empty(shape, at::kFloat);

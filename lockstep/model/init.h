@@ -1,5 +1,5 @@
-// First values of parameters: drawn from (seed, order of construction) alone, so every rank and every
-// thread count starts from the same numbers.
+// First values of parameters: drawn from (seed, order of construction) alone, so every rank and
+// every thread count starts from the same numbers.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -26,9 +26,9 @@ at::Tensor Linear::forward(const at::Tensor& input) const {
 
 Conv2d::Conv2d(Initializer& init, std::int64_t inputs, std::int64_t outputs, std::int64_t kernel,
                std::int64_t stride)
-    : weight(register_parameter(
-          "weight", init.kaiming_uniform({outputs, inputs, kernel, kernel}, inputs * kernel * kernel)
-                        .contiguous(at::MemoryFormat::ChannelsLast))),
+    : weight(register_parameter("weight", init.kaiming_uniform({outputs, inputs, kernel, kernel},
+                                                               inputs * kernel * kernel)
+                                              .contiguous(at::MemoryFormat::ChannelsLast))),
       stride_(stride),
       padding_(kernel / 2) {}
 
@@ -58,9 +58,7 @@ at::Tensor LayerNorm::forward(const at::Tensor& input) const {
 Embedding::Embedding(Initializer& init, std::int64_t rows, std::int64_t width, double std_deviation)
     : weight(register_parameter("weight", init.normal({rows, width}, std_deviation))) {}
 
-at::Tensor Embedding::forward(const at::Tensor& ids_BT) const {
-  return embed_rows(weight, ids_BT);
-}
+at::Tensor Embedding::forward(const at::Tensor& ids_BT) const { return embed_rows(weight, ids_BT); }
 
 at::Tensor as_weight(const at::Tensor& input, const at::Tensor& weight) {
   return input.to(weight.scalar_type());

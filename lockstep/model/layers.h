@@ -1,5 +1,6 @@
-// The layers that model families are made of. Parameters are fp32 at first; a caller may replace their
-// data in place (set_data) by views of flat buffers, also in bf16: each forward follows its weight.
+// The layers that model families are made of. Parameters are fp32 at first; a caller may replace
+// their data in place (set_data) by views of flat buffers, also in bf16: each forward follows its
+// weight.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>

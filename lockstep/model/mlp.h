@@ -8,6 +8,7 @@
 namespace lockstep::model {
 
 /// Blocks "layers.<i>" and "head"; images are flattened to features.
-[[nodiscard]] std::unique_ptr<Model> make_mlp(const config::ModelSection& config, Initializer& init);
+[[nodiscard]] std::unique_ptr<Model> make_mlp(const config::ModelSection& config,
+                                              Initializer& init);
 
 }  // namespace lockstep::model

@@ -22,14 +22,10 @@ struct FamilyRow {
 
 /// One row per model family.
 constexpr FamilyRow kFamilies[] = {
-    {config::Family::mlp,
-     [](const config::ModelSection& config, std::int64_t, Initializer& init) {
-       return make_mlp(config, init);
-     }},
-    {config::Family::resnet,
-     [](const config::ModelSection& config, std::int64_t, Initializer& init) {
-       return make_resnet(config, init);
-     }},
+    {config::Family::mlp, [](const config::ModelSection& config, std::int64_t,
+                             Initializer& init) { return make_mlp(config, init); }},
+    {config::Family::resnet, [](const config::ModelSection& config, std::int64_t,
+                                Initializer& init) { return make_resnet(config, init); }},
     {config::Family::gpt, make_gpt},
 };
 

@@ -1,5 +1,6 @@
-// A model, written once for one device, as a list of blocks. LibTorch modules have no forward hooks,
-// so parallel/block_runner runs the list: the place where strategies gather, recompute and cut.
+// A model, written once for one device, as a list of blocks. LibTorch modules have no forward
+// hooks, so parallel/block_runner runs the list: the place where strategies gather, recompute and
+// cut.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
@@ -23,7 +24,8 @@ class Block : public torch::nn::Module {
   [[nodiscard]] virtual bool draws_random() const { return false; }
 };
 
-/// Loss summed over samples or tokens (never a mean: the mean is taken over ranks and accumulation).
+/// Loss summed over samples or tokens (never a mean: the mean is taken over ranks and
+/// accumulation).
 struct LossSum {
   at::Tensor sum;           // scalar, fp32, with autograd history
   std::int64_t weight = 0;  // samples or tokens that it sums over
@@ -44,7 +46,8 @@ class Model {
   [[nodiscard]] virtual const std::vector<std::string>& block_names() const = 0;
   /// Summed loss of the last block's output (computed in fp32 whatever the compute type).
   [[nodiscard]] virtual LossSum loss(const at::Tensor& output, const data::Batch& batch) const = 0;
-  [[nodiscard]] virtual EvalSum evaluate(const at::Tensor& output, const data::Batch& batch) const = 0;
+  [[nodiscard]] virtual EvalSum evaluate(const at::Tensor& output,
+                                         const data::Batch& batch) const = 0;
 };
 
 /// A parameter or buffer with its first name; further names of the same tensor are aliases (tied).

@@ -155,8 +155,8 @@ TEST(Resnet, BlocksComputeThePlainFormulaAndItsGradients) {
 
 TEST(Resnet, StaysChannelsLastFromOnePlaneOn) {
   const auto model = make_model(resnet(20, 1, 28), 0, 1);
-  EXPECT_TRUE(by_name(*model).at("stage2.0.conv1.weight")
-                  .is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(
+      by_name(*model).at("stage2.0.conv1.weight").is_contiguous(at::MemoryFormat::ChannelsLast));
   const at::Tensor y = model->blocks().front()->forward(at::randn({2, 1, 28, 28}));
   EXPECT_TRUE(y.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_EQ(y.stride(1), 1);
@@ -287,7 +287,8 @@ TEST(Model, EvaluatesLossAndRightPredictions) {
   data::Batch batch;
   batch.target = at::tensor({2, 0, 1}, at::kLong);
   batch.samples = batch.weight = 3;
-  const at::Tensor logits = at::tensor({0., 0., 9., 9., 0., 0., 0., 0., 9.}, at::kFloat).view({3, 3});
+  const at::Tensor logits =
+      at::tensor({0., 0., 9., 9., 0., 0., 0., 0., 9.}, at::kFloat).view({3, 3});
   const EvalSum eval = model->evaluate(logits, batch);
   EXPECT_EQ(eval.correct, 2);
   EXPECT_EQ(eval.weight, 3);

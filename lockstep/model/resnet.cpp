@@ -13,8 +13,8 @@ namespace {
 
 // B samples, C channels, H W pixels.
 
-/// `images` channels-last. One plane fits both layouts; its strides decide which one the convolution
-/// takes, so they are spelt out.
+/// `images` channels-last. One plane fits both layouts; its strides decide which one the
+/// convolution takes, so they are spelt out.
 at::Tensor channels_last(const at::Tensor& images_BCHW) {
   at::Tensor images = images_BCHW.contiguous(at::MemoryFormat::ChannelsLast);
   if (images.size(1) > 1) return images;
@@ -49,8 +49,8 @@ class BasicBlock : public Block {
         conv2_(register_module("conv2", std::make_shared<Conv2d>(init, width, width, 3, 1))),
         bn2_(register_module("bn2", std::make_shared<BatchNorm>(width))) {
     if (!resnet_has_shortcut(inputs, width, stride)) return;
-    shortcut_conv_ = register_module("shortcut_conv",
-                                     std::make_shared<Conv2d>(init, inputs, width, 1, stride));
+    shortcut_conv_ =
+        register_module("shortcut_conv", std::make_shared<Conv2d>(init, inputs, width, 1, stride));
     shortcut_bn_ = register_module("shortcut_bn", std::make_shared<BatchNorm>(width));
   }
 

@@ -1,4 +1,5 @@
-// Residual networks in CIFAR form (He et al. 2016): a 3x3 stem, stages of basic blocks, pooled head.
+// Residual networks in CIFAR form (He et al. 2016): a 3x3 stem, stages of basic blocks, pooled
+// head.
 #pragma once
 #include <memory>
 

@@ -3,9 +3,9 @@
 #include <bit>
 #include <cmath>
 
-// cmake/Layers.cmake compiles this file for vector loops and without fused multiply-add, so that every
-// instruction set gives the same bits. Loops are plain: the compiler makes vectors of them after it has
-// put them into the entry point of an instruction set.
+// cmake/Layers.cmake compiles this file for vector loops and without fused multiply-add, so that
+// every instruction set gives the same bits. Loops are plain: the compiler makes vectors of them
+// after it has put them into the entry point of an instruction set.
 namespace lockstep::model {
 namespace {
 
@@ -29,8 +29,9 @@ LOCKSTEP_INLINE void put(float value, Bf16Bits* out) {
   *out = static_cast<Bf16Bits>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
 }
 
-/// exp to about 2 units in the last place: 2^n by the exponent bits, e^r by the Taylor polynomial of
-/// degree 6 for |r| <= ln(2) / 2 (Muller, Elementary Functions, chapter 11). Saturates outside +-87.
+/// exp to about 2 units in the last place: 2^n by the exponent bits, e^r by the Taylor polynomial
+/// of degree 6 for |r| <= ln(2) / 2 (Muller, Elementary Functions, chapter 11). Saturates outside
+/// +-87.
 LOCKSTEP_INLINE float exp_of(float x) {
   x = x < -87.0F ? -87.0F : x;
   x = x > 87.0F ? 87.0F : x;
@@ -121,45 +122,44 @@ LOCKSTEP_INLINE float lane_sum(std::int64_t count, Term term) {
 template <typename T>
 LOCKSTEP_INLINE float log_sum_exp_loop(const T* row, std::int64_t count) {
   const float top = largest(row, count);
-  const float sum = lane_sum(count, [&](std::int64_t i) __attribute__((always_inline)) {
-    return exp_of(value_of(row[i]) - top);
-  });
+  const float sum = lane_sum(
+      count, [&](std::int64_t i)
+                 __attribute__((always_inline)) { return exp_of(value_of(row[i]) - top); });
   return top + std::log(sum);
 }
 
 template <typename T>
 LOCKSTEP_INLINE void causal_softmax_loop(T* scores, std::int64_t begin, std::int64_t end,
-                                         std::int64_t width, float scale) {
+                                         const CausalShape& shape, float scale) {
   float powers[kMostAttended];
   for (std::int64_t r = begin; r < end; ++r) {
-    T* row = scores + r * width;
-    const std::int64_t count = r % width + 1;
+    T* row = scores + r * shape.width;
+    const std::int64_t count = shape.first + r % shape.rows + 1;
     const float top = largest(row, count);
     for (std::int64_t i = 0; i < count; ++i) powers[i] = exp_of((value_of(row[i]) - top) * scale);
     const float inverse =
-        1.0F / lane_sum(count, [&](std::int64_t i) __attribute__((always_inline)) {
-          return powers[i];
-        });
+        1.0F / lane_sum(
+                   count, [&](std::int64_t i) __attribute__((always_inline)) { return powers[i]; });
     for (std::int64_t i = 0; i < count; ++i) put(powers[i] * inverse, row + i);
-    for (std::int64_t i = count; i < width; ++i) row[i] = T{0};
+    for (std::int64_t i = count; i < shape.width; ++i) row[i] = T{0};
   }
 }
 
 template <typename T>
 LOCKSTEP_INLINE void causal_softmax_backward_loop(const T* shares, T* grad, std::int64_t begin,
-                                                  std::int64_t end, std::int64_t width,
+                                                  std::int64_t end, const CausalShape& shape,
                                                   float scale) {
   for (std::int64_t r = begin; r < end; ++r) {
-    const T* __restrict p = shares + r * width;
-    T* __restrict g = grad + r * width;
-    const std::int64_t count = r % width + 1;
-    const float mean = lane_sum(count, [&](std::int64_t i) __attribute__((always_inline)) {
-      return value_of(p[i]) * value_of(g[i]);
-    });
+    const T* __restrict p = shares + r * shape.width;
+    T* __restrict g = grad + r * shape.width;
+    const std::int64_t count = shape.first + r % shape.rows + 1;
+    const float mean = lane_sum(
+        count, [&](std::int64_t i)
+                   __attribute__((always_inline)) { return value_of(p[i]) * value_of(g[i]); });
     for (std::int64_t i = 0; i < count; ++i) {
       put(value_of(p[i]) * (value_of(g[i]) - mean) * scale, g + i);
     }
-    for (std::int64_t i = count; i < width; ++i) g[i] = T{0};
+    for (std::int64_t i = count; i < shape.width; ++i) g[i] = T{0};
   }
 }
 
@@ -170,35 +170,32 @@ struct Kernels {
   void (*gelu_grad)(const T*, const T*, T*, std::int64_t);
   float (*log_sum)(const T*, std::int64_t);
   void (*softmax)(const T*, float, float, T*, std::int64_t);
-  void (*causal)(T*, std::int64_t, std::int64_t, std::int64_t, float);
-  void (*causal_grad)(const T*, T*, std::int64_t, std::int64_t, std::int64_t, float);
+  void (*causal)(T*, std::int64_t, std::int64_t, const CausalShape&, float);
+  void (*causal_grad)(const T*, T*, std::int64_t, std::int64_t, const CausalShape&, float);
 };
 
-#define LOCKSTEP_ENTRY_POINTS(name, target)                                               \
-  template <typename T>                                                                   \
-  struct name {                                                                           \
-    target static void gelu(const T* in, T* out, std::int64_t n) { gelu_loop(in, out, n); } \
-    target static void gelu_grad(const T* in, const T* grad, T* out, std::int64_t n) {    \
-      gelu_backward_loop(in, grad, out, n);                                               \
-    }                                                                                     \
-    target static float log_sum(const T* row, std::int64_t n) {                           \
-      return log_sum_exp_loop(row, n);                                                    \
-    }                                                                                     \
-    target static void softmax(const T* row, float log_sum, float scale, T* out,          \
-                               std::int64_t n) {                                          \
-      softmax_loop(row, log_sum, scale, out, n);                                          \
-    }                                                                                     \
-    target static void causal(T* scores, std::int64_t begin, std::int64_t end,            \
-                              std::int64_t width, float scale) {                          \
-      causal_softmax_loop(scores, begin, end, width, scale);                              \
-    }                                                                                     \
-    target static void causal_grad(const T* shares, T* grad, std::int64_t begin,          \
-                                   std::int64_t end, std::int64_t width, float scale) {   \
-      causal_softmax_backward_loop(shares, grad, begin, end, width, scale);               \
-    }                                                                                     \
-    static constexpr Kernels<T> table() {                                                 \
-      return {gelu, gelu_grad, log_sum, softmax, causal, causal_grad};                    \
-    }                                                                                     \
+#define LOCKSTEP_ENTRY_POINTS(name, target)                                                        \
+  template <typename T>                                                                            \
+  struct name {                                                                                    \
+    target static void gelu(const T* in, T* out, std::int64_t n) { gelu_loop(in, out, n); }        \
+    target static void gelu_grad(const T* in, const T* grad, T* out, std::int64_t n) {             \
+      gelu_backward_loop(in, grad, out, n);                                                        \
+    }                                                                                              \
+    target static float log_sum(const T* row, std::int64_t n) { return log_sum_exp_loop(row, n); } \
+    target static void softmax(const T* row, float log_sum, float scale, T* out, std::int64_t n) { \
+      softmax_loop(row, log_sum, scale, out, n);                                                   \
+    }                                                                                              \
+    target static void causal(T* scores, std::int64_t begin, std::int64_t end,                     \
+                              const CausalShape& shape, float scale) {                             \
+      causal_softmax_loop(scores, begin, end, shape, scale);                                       \
+    }                                                                                              \
+    target static void causal_grad(const T* shares, T* grad, std::int64_t begin, std::int64_t end, \
+                                   const CausalShape& shape, float scale) {                        \
+      causal_softmax_backward_loop(shares, grad, begin, end, shape, scale);                        \
+    }                                                                                              \
+    static constexpr Kernels<T> table() {                                                          \
+      return {gelu, gelu_grad, log_sum, softmax, causal, causal_grad};                             \
+    }                                                                                              \
   }
 
 LOCKSTEP_ENTRY_POINTS(Portable, );
@@ -258,22 +255,22 @@ void scaled_softmax(const Bf16Bits* row, float log_sum, float scale, Bf16Bits* o
   kernels<Bf16Bits>().softmax(row, log_sum, scale, out, count);
 }
 
-void causal_softmax(float* scores, std::int64_t begin, std::int64_t end, std::int64_t width,
+void causal_softmax(float* scores, std::int64_t begin, std::int64_t end, const CausalShape& shape,
                     float scale) {
-  kernels<float>().causal(scores, begin, end, width, scale);
+  kernels<float>().causal(scores, begin, end, shape, scale);
 }
-void causal_softmax(Bf16Bits* scores, std::int64_t begin, std::int64_t end, std::int64_t width,
-                    float scale) {
-  kernels<Bf16Bits>().causal(scores, begin, end, width, scale);
+void causal_softmax(Bf16Bits* scores, std::int64_t begin, std::int64_t end,
+                    const CausalShape& shape, float scale) {
+  kernels<Bf16Bits>().causal(scores, begin, end, shape, scale);
 }
 
 void causal_softmax_backward(const float* shares, float* grad, std::int64_t begin, std::int64_t end,
-                             std::int64_t width, float scale) {
-  kernels<float>().causal_grad(shares, grad, begin, end, width, scale);
+                             const CausalShape& shape, float scale) {
+  kernels<float>().causal_grad(shares, grad, begin, end, shape, scale);
 }
 void causal_softmax_backward(const Bf16Bits* shares, Bf16Bits* grad, std::int64_t begin,
-                             std::int64_t end, std::int64_t width, float scale) {
-  kernels<Bf16Bits>().causal_grad(shares, grad, begin, end, width, scale);
+                             std::int64_t end, const CausalShape& shape, float scale) {
+  kernels<Bf16Bits>().causal_grad(shares, grad, begin, end, shape, scale);
 }
 
 float to_float(float value) { return value_of(value); }

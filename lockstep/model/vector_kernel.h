@@ -1,4 +1,5 @@
-// The vector loops under fused_ops.h: plain arrays, one thread, the same bits on every instruction set.
+// The vector loops under fused_ops.h: plain arrays, one thread, the same bits on every instruction
+// set.
 #pragma once
 #include <cstdint>
 
@@ -26,18 +27,26 @@ void scaled_softmax(const float* row, float log_sum, float scale, float* out, st
 void scaled_softmax(const Bf16Bits* row, float log_sum, float scale, Bf16Bits* out,
                     std::int64_t count);
 
-/// Rows [begin, end) of square score matrices `width` <= kMostAttended wide, in place: row r
-/// keeps its first r % width + 1 columns as softmax(scale x scores) and sets the others to 0.
-void causal_softmax(float* scores, std::int64_t begin, std::int64_t end, std::int64_t width,
+/// Scores of `rows` consecutive queries, the first of which may attend to `first` + 1 keys, against
+/// `width` keys; width <= kMostAttended. Rows of many such matrices lie one after another.
+struct CausalShape {
+  std::int64_t rows = 0;
+  std::int64_t first = 0;
+  std::int64_t width = 0;
+};
+
+/// Rows [begin, end), in place: the columns a query may attend to become softmax(scale x scores),
+/// the others 0.
+void causal_softmax(float* scores, std::int64_t begin, std::int64_t end, const CausalShape& shape,
                     float scale);
-void causal_softmax(Bf16Bits* scores, std::int64_t begin, std::int64_t end, std::int64_t width,
-                    float scale);
+void causal_softmax(Bf16Bits* scores, std::int64_t begin, std::int64_t end,
+                    const CausalShape& shape, float scale);
 
 /// Gradients of the scores from those of causal_softmax's result `shares`, in place of `grad`.
 void causal_softmax_backward(const float* shares, float* grad, std::int64_t begin, std::int64_t end,
-                             std::int64_t width, float scale);
+                             const CausalShape& shape, float scale);
 void causal_softmax_backward(const Bf16Bits* shares, Bf16Bits* grad, std::int64_t begin,
-                             std::int64_t end, std::int64_t width, float scale);
+                             std::int64_t end, const CausalShape& shape, float scale);
 
 [[nodiscard]] float to_float(float value);
 [[nodiscard]] float to_float(Bf16Bits value);

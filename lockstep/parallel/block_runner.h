@@ -10,7 +10,8 @@
 
 namespace lockstep::parallel {
 
-/// What a block's random draws depend on, besides its index: equal however work is spread over ranks.
+/// What a block's random draws depend on, besides its index: equal however work is spread over
+/// ranks.
 struct DrawKey {
   std::uint64_t seed = 0;
   std::int64_t step = 0;

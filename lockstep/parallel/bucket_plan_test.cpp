@@ -15,7 +15,8 @@ std::vector<std::size_t> in_order(std::size_t n) {
 
 TEST(BucketPlan, EverySlotIsInExactlyOneBucketWithoutGaps) {
   const std::vector<std::int64_t> counts{5, 70000, 1, 640, 300000, 300000, 64, 900000, 12};
-  const BucketPlan plan = plan_buckets(counts, in_order(counts.size()), {1 << 16, 1 << 20, 1 << 12});
+  const BucketPlan plan =
+      plan_buckets(counts, in_order(counts.size()), {1 << 16, 1 << 20, 1 << 12});
   std::size_t slots = 0;
   std::int64_t offset = 0;
   for (const BucketRange& bucket : plan.buckets) {
@@ -30,7 +31,8 @@ TEST(BucketPlan, EverySlotIsInExactlyOneBucketWithoutGaps) {
 
 TEST(BucketPlan, TheFirstAndTheLastBucketAreSmall) {
   const std::vector<std::int64_t> counts(64, 65536);  // 256 KiB each
-  const BucketPlan plan = plan_buckets(counts, in_order(counts.size()), {1 << 20, 4 << 20, 1 << 19});
+  const BucketPlan plan =
+      plan_buckets(counts, in_order(counts.size()), {1 << 20, 4 << 20, 1 << 19});
   EXPECT_EQ(plan.buckets.front().count * 4, 1 << 20);
   EXPECT_EQ(plan.buckets.back().count * 4, 1 << 19);
   for (std::size_t i = 1; i + 2 < plan.buckets.size(); ++i) {

@@ -1,5 +1,5 @@
-// The few numbers that ride at the end of the last gradient bucket, so that loss, weight, votes, times
-// and module buffers need no collective of their own.
+// The few numbers that ride at the end of the last gradient bucket, so that loss, weight, votes,
+// times and module buffers need no collective of their own.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,8 +20,8 @@ struct StepControl {
 
 /// The same numbers summed over all ranks and micro-batches: equal on every rank.
 struct StepSums {
-  double loss_sum = 0;        // nats; loss_sum / weight is the mean
-  std::int64_t weight = 0;    // samples or tokens of the global batch
+  double loss_sum = 0;      // nats; loss_sum / weight is the mean
+  std::int64_t weight = 0;  // samples or tokens of the global batch
   int stop_votes = 0;
   int restore_votes = 0;
   std::vector<RankTimes> times;  // one per rank
@@ -30,7 +30,8 @@ struct StepSums {
 /// A view of fp32 elements that are summed like gradients. Weights are exact up to 2^36.
 class ControlBlock {
  public:
-  /// \param ranks of the group; \param parameters of the model; \param buffer_floats of its buffers.
+  /// \param ranks of the group; \param parameters of the model; \param buffer_floats of its
+  /// buffers.
   ControlBlock(int ranks, std::size_t parameters, std::int64_t buffer_floats);
 
   [[nodiscard]] std::int64_t size() const { return size_; }  // elements, a multiple of the padding

@@ -57,7 +57,8 @@ double DataParallel::clip_grad_norm(double max_norm) {
 void DataParallel::optimizer_step(double lr) {
   LOCKSTEP_CHECK(weight_ > 0, "optimizer_step before reduce");
   ++updates_;
-  const optim::UpdateStep step{optimizer_, lr, clip_factor_ / static_cast<double>(weight_), updates_};
+  const optim::UpdateStep step{optimizer_, lr, clip_factor_ / static_cast<double>(weight_),
+                               updates_};
   const auto at_offset = [](auto* base, std::int64_t offset) {
     return base == nullptr ? nullptr : base + offset;
   };

@@ -2,7 +2,8 @@
 //
 //   auto group = comm::join_world();
 //   parallel::DataParallel replica(*net, *group, options);
-//   for (...) loss = replica.step(lr, [&] { return parallel::cross_entropy_sum(net->forward(x), y); });
+//   for (...) loss = replica.step(lr, [&] { return parallel::cross_entropy_sum(net->forward(x), y);
+//   });
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
@@ -24,11 +25,11 @@ namespace lockstep::parallel {
 struct DataParallelOptions {
   config::OptimizerSection optimizer;  // name, lr (unused here), betas, weight decay, momentum ...
   config::Dtype compute = config::Dtype::fp32;  // bf16: parameters become bf16 beside fp32 masters
-  ReducerOptions reducer;              // leaves = micro-batches of this rank a step
+  ReducerOptions reducer;                       // leaves = micro-batches of this rank a step
 };
 
-/// One replica of a model: flat parameters, reduced gradients and the update. Every rank of the group
-/// makes one with an equal model; rank 0's parameters and buffers win.
+/// One replica of a model: flat parameters, reduced gradients and the update. Every rank of the
+/// group makes one with an equal model; rank 0's parameters and buffers win.
 class DataParallel {
  public:
   /// Collective. \param module outlives the replica; its parameters become views of flat buffers.

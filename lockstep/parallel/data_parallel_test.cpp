@@ -15,7 +15,8 @@ constexpr std::int64_t kFeatures = 37;
 
 /// Two linear layers with a running mean in between, and a parameter that forward may leave out.
 struct Net : torch::nn::Module {
-  at::Tensor w1 = register_parameter("w1", at::sin(at::arange(kFeatures * 70)).view({70, kFeatures}) / 6);
+  at::Tensor w1 =
+      register_parameter("w1", at::sin(at::arange(kFeatures * 70)).view({70, kFeatures}) / 6);
   at::Tensor b1 = register_parameter("b1", at::zeros({70}));
   at::Tensor w2 = register_parameter("w2", at::cos(at::arange(70 * 3)).view({3, 70}) / 8);
   at::Tensor unused = register_parameter("unused", at::ones({5}));
@@ -76,7 +77,8 @@ at::Tensor train(comm::Group& group, Net& net, const DataParallelOptions& option
     replica.optimizer_step(0.1);
   }
   std::vector<at::Tensor> flat;
-  for (const ParameterViews& v : replica.parameters().views()) flat.push_back(v.master.reshape({-1}));
+  for (const ParameterViews& v : replica.parameters().views())
+    flat.push_back(v.master.reshape({-1}));
   flat.push_back(net.mean.clone());
   return at::cat(flat).clone();
 }
@@ -120,7 +122,8 @@ TEST(DataParallel, AnUnevenLastBatchKeepsTheBitsAndTheSampleWeights) {
   });
 }
 
-/// One parameter p = 1 with loss p x sum(token losses): the gradient is the sum of the token losses.
+/// One parameter p = 1 with loss p x sum(token losses): the gradient is the sum of the token
+/// losses.
 struct Scale : torch::nn::Module {
   at::Tensor p = register_parameter("p", at::ones({1}));
   model::LossSum loss(std::vector<float> tokens) {
@@ -219,7 +222,8 @@ TEST(DataParallel, GradientsAreViewsOfTheBucketsAfterAStep) {
   const auto group = alone();
   Net net;
   DataParallel replica(net, *group, options_with(1, false));
-  (void)replica.step(0.1, [&] { return cross_entropy_sum(net.forward(inputs(0, 4)), classes(0, 4)); });
+  (void)replica.step(0.1,
+                     [&] { return cross_entropy_sum(net.forward(inputs(0, 4)), classes(0, 4)); });
   ASSERT_TRUE(net.w1.grad().defined());
   EXPECT_EQ(net.w1.grad().const_data_ptr<float>(), replica.reducer().gradient(0).data());
 }
@@ -232,9 +236,8 @@ TEST(DataParallel, Bf16ComputeKeepsFp32Masters) {
   DataParallel replica(net, *group, options);
   EXPECT_EQ(net.w1.scalar_type(), at::kBFloat16);
   for (int i = 0; i < 3; ++i) {
-    (void)replica.step(0.1, [&] {
-      return cross_entropy_sum(net.forward(inputs(i * 4, 4)), classes(i * 4, 4));
-    });
+    (void)replica.step(
+        0.1, [&] { return cross_entropy_sum(net.forward(inputs(i * 4, 4)), classes(i * 4, 4)); });
   }
   const ParameterViews& w1 = replica.parameters().views()[0];
   EXPECT_EQ(w1.master.scalar_type(), at::kFloat);

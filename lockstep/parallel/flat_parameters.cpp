@@ -36,7 +36,8 @@ FlatParameters::FlatParameters(const std::vector<model::NamedTensor>& parameters
   }
   layout_ = optim::make_layout(names, counts);
   using memory::Category;
-  master_ = flat_zeros(layout_.total, at::kFloat, mixed ? Category::optimizer : Category::parameters);
+  master_ =
+      flat_zeros(layout_.total, at::kFloat, mixed ? Category::optimizer : Category::parameters);
   if (mixed) compute_ = flat_zeros(layout_.total, at::kBFloat16, Category::parameters);
   const bool adamw = optimizer.name == config::OptimizerName::adamw;
   if (adamw || optimizer.momentum != 0) {

@@ -19,7 +19,9 @@ class GradientReducer::ReadyHook : public torch::autograd::PostAccumulateGradHoo
  public:
   ReadyHook(GradientReducer& reducer, std::size_t parameter)
       : reducer_(reducer), parameter_(parameter) {}
-  void operator()(const at::Tensor& variable) override { reducer_.on_gradient(parameter_, variable); }
+  void operator()(const at::Tensor& variable) override {
+    reducer_.on_gradient(parameter_, variable);
+  }
 
  private:
   GradientReducer& reducer_;
@@ -207,13 +209,15 @@ void GradientReducer::keep_partial_sum() {
 void GradientReducer::fold_pending(const BucketRange& range) {
   float* into = current_.mutable_data_ptr<float>() + range.offset;
   for (const at::Tensor& sum : pending_) {
-    if (sum.defined()) optim::add_into(into, sum.const_data_ptr<float>() + range.offset, range.count);
+    if (sum.defined())
+      optim::add_into(into, sum.const_data_ptr<float>() + range.offset, range.count);
   }
 }
 
 /// Starts buckets that are full, strictly in order, but the last: it waits for the control block.
 void GradientReducer::start_ready_buckets() {
-  while (next_bucket_ + 1 < buckets_.size() && buckets_[next_bucket_].left == 0) start(next_bucket_++);
+  while (next_bucket_ + 1 < buckets_.size() && buckets_[next_bucket_].left == 0)
+    start(next_bucket_++);
 }
 
 void GradientReducer::start(std::size_t index) {
@@ -254,7 +258,8 @@ StepSums GradientReducer::wait() {
   return control_.sums(block());
 }
 
-/// Collective, once: all ranks take rank 0's order of the first step, if it differs from the plan's.
+/// Collective, once: all ranks take rank 0's order of the first step, if it differs from the
+/// plan's.
 void GradientReducer::adopt_observed_order() {
   order_ = Order::adopted;
   std::vector<std::size_t> order = std::exchange(observed_, {});
@@ -270,8 +275,9 @@ void GradientReducer::adopt_observed_order() {
   const std::int64_t* agreed = wire.const_data_ptr<std::int64_t>();
   std::transform(agreed, agreed + order.size(), order.begin(),
                  [](std::int64_t p) { return static_cast<std::size_t>(p); });
-  const bool same = std::equal(order.begin(), order.end(), plan_.slots.begin(),
-                               [](std::size_t p, const GradientSlot& s) { return p == s.parameter; });
+  const bool same =
+      std::equal(order.begin(), order.end(), plan_.slots.begin(),
+                 [](std::size_t p, const GradientSlot& s) { return p == s.parameter; });
   if (!same) adopt_plan(order);
 }
 

@@ -19,14 +19,14 @@ namespace lockstep::parallel {
 struct ReducerOptions {
   BucketSizes sizes;
   config::Dtype reduce = config::Dtype::fp32;  // type on the wire; the last bucket is always fp32
-  bool ordered = false;            // balanced tree over all leaves; else running sums
-  std::int64_t leaves = 1;         // micro-batches of this rank a step; ordered: a power of two
+  bool ordered = false;                        // balanced tree over all leaves; else running sums
+  std::int64_t leaves = 1;  // micro-batches of this rank a step; ordered: a power of two
 };
 
-/// Takes each gradient in a post-accumulate-grad hook, copies it (as fp32) into its bucket, and starts
-/// the bucket's all_reduce as soon as the last micro-batch has filled it. After a step the gradient of
-/// an fp32 parameter is a view of its bucket: the SUM over the global batch, not the mean.
-/// Holds log2(leaves) pending partial sums when ordered (architecture.md, "Same numbers").
+/// Takes each gradient in a post-accumulate-grad hook, copies it (as fp32) into its bucket, and
+/// starts the bucket's all_reduce as soon as the last micro-batch has filled it. After a step the
+/// gradient of an fp32 parameter is a view of its bucket: the SUM over the global batch, not the
+/// mean. Holds log2(leaves) pending partial sums when ordered (architecture.md, "Same numbers").
 class GradientReducer {
  public:
   /// \param parameters and \param group outlive the reducer.
@@ -42,10 +42,12 @@ class GradientReducer {
   /// After its backward (or instead of it, for an empty part: weight 0).
   /// \param control goes out with the last leaf.
   void end_leaf(double loss_sum, std::int64_t weight, const StepControl& control);
-  /// Collective: returns when every bucket is summed over all ranks. Buffers are set to their means.
+  /// Collective: returns when every bucket is summed over all ranks. Buffers are set to their
+  /// means.
   [[nodiscard]] StepSums wait();
 
-  /// The summed gradient of a parameter: elements in the parameter's own stride order. After wait().
+  /// The summed gradient of a parameter: elements in the parameter's own stride order. After
+  /// wait().
   [[nodiscard]] std::span<const float> gradient(std::size_t parameter) const;
   /// False when no micro-batch on any rank used it in this step. After wait().
   [[nodiscard]] bool used(std::size_t parameter) const;
@@ -59,7 +61,7 @@ class GradientReducer {
   struct Bucket {
     std::size_t left = 0;  // slots not ready yet in this leaf
     bool started = false;
-    at::Tensor staged;     // low-precision copy on the wire
+    at::Tensor staged;  // low-precision copy on the wire
     std::unique_ptr<comm::Work> work;
   };
 
@@ -87,13 +89,13 @@ class GradientReducer {
   std::vector<std::size_t> slot_of_;    // by parameter
   std::vector<std::size_t> bucket_of_;  // by parameter
   std::vector<Bucket> buckets_;
-  std::size_t next_bucket_ = 0;         // buckets start in order, the same on every rank
+  std::size_t next_bucket_ = 0;  // buckets start in order, the same on every rank
   std::unique_ptr<comm::Work> integer_work_;
-  at::Tensor current_;                  // fp32 [plan total + control]: this leaf's, then the sum
-  std::vector<at::Tensor> pending_;     // partial sums by tree level; undefined where none
+  at::Tensor current_;               // fp32 [plan total + control]: this leaf's, then the sum
+  std::vector<at::Tensor> pending_;  // partial sums by tree level; undefined where none
   std::vector<at::Tensor> spare_;
-  std::vector<bool> seen_;              // by parameter, in this leaf
-  std::vector<std::size_t> observed_;   // parameters in the order of the first step's hooks
+  std::vector<bool> seen_;             // by parameter, in this leaf
+  std::vector<std::size_t> observed_;  // parameters in the order of the first step's hooks
   Order order_ = Order::unknown;
   std::int64_t leaf_ = 0;
 };

@@ -1,5 +1,6 @@
 // Module buffers under data parallelism: each micro-batch starts a step from the same values;
-// afterwards floating ones are the mean over all micro-batches of all ranks, integer ones the maximum.
+// afterwards floating ones are the mean over all micro-batches of all ranks, integer ones the
+// maximum.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -19,10 +20,10 @@ class ModuleBuffers {
   [[nodiscard]] std::int64_t float_count() const { return float_count_; }
   [[nodiscard]] bool has_integers() const { return !integers_.empty(); }
 
-  void begin_step();             // remembers the values that every micro-batch starts from
-  void begin_micro_batch();      // goes back to them
+  void begin_step();         // remembers the values that every micro-batch starts from
+  void begin_micro_batch();  // goes back to them
   void read(std::span<float> into) const;  // copies the floating buffers, in order
-  void end_micro_batch();        // keeps the maximum of the integer ones
+  void end_micro_batch();                  // keeps the maximum of the integer ones
   /// Collective: the maximum over ranks; null without integer buffers or with one rank.
   [[nodiscard]] std::unique_ptr<comm::Work> reduce_integers(comm::Group& group);
   /// \param sums floating buffers summed over `terms` micro-batches.

@@ -23,7 +23,7 @@ struct SessionTensor {
   enum class Kind : std::uint8_t { parameter, buffer, optimizer };
   std::string name;  // optimizer state: "<parameter>/moment1"
   Kind kind = Kind::parameter;
-  at::Tensor tensor;                     // a view of live memory, logical shape
+  at::Tensor tensor;  // a view of live memory, logical shape
   std::vector<std::string> aliases;
 };
 
@@ -33,7 +33,8 @@ class Session {
 
   /// \param step updates made before this one; keys random draws.
   virtual void begin_step(std::int64_t step) = 0;
-  /// One micro-batch, in leaf order. \param leaf virtual rank. The `last` of the step syncs gradients.
+  /// One micro-batch, in leaf order. \param leaf virtual rank. The `last` of the step syncs
+  /// gradients.
   virtual void forward_backward(const data::Batch& batch, std::int64_t leaf, bool last) = 0;
   virtual void set_control(const StepControl& control) = 0;
   /// Collective: gradients, loss and weight summed over the global batch.

@@ -1,5 +1,5 @@
-// The LibTorch half of a strategy: what it does to a session under construction. Its torch-free half
-// (can it run, what would it cost) is a row of parallel/cost.
+// The LibTorch half of a strategy: what it does to a session under construction. Its torch-free
+// half (can it run, what would it cost) is a row of parallel/cost.
 #pragma once
 #include <memory>
 #include <span>

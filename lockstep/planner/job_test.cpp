@@ -30,8 +30,9 @@ TEST(Job, SurvivesTheTripThroughJson) {
 }
 
 TEST(Job, RefusesTextThatIsNotAJob) {
-  for (const char* text : {"", "3", "{}", "{\"run_dir\":\"a\",\"resume\":\"b\"}",
-                           "{\"run_dir\":\"a\",\"resume\":\"b\",\"config\":{\"x\":1},\"plan\":{}}"}) {
+  for (const char* text :
+       {"", "3", "{}", "{\"run_dir\":\"a\",\"resume\":\"b\"}",
+        "{\"run_dir\":\"a\",\"resume\":\"b\",\"config\":{\"x\":1},\"plan\":{}}"}) {
     EXPECT_THROW((void)job_from_json_text(text), BadData) << text;
   }
 }

@@ -46,7 +46,8 @@ std::vector<const parallel::StrategyCost*> rows_of(const parallel::ParallelPlan&
 
 }  // namespace
 
-parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host, int world_size) {
+parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host,
+                                 int world_size) {
   config::BatchShapeResult batch = config::settle_batch(config, world_size);
   std::vector<Problem> problems = std::move(batch.problems);
   std::vector<Problem> model_problems = model::check_model(config.model);

@@ -1,5 +1,8 @@
 #include "lockstep/worker/checkpoint_observer.h"
 
+#include <optional>
+
+#include "lockstep/base/error.h"
 #include "lockstep/config/parse.h"
 
 namespace lockstep::worker {
@@ -21,8 +24,20 @@ CheckpointObserver::CheckpointObserver(const planner::Job& job, comm::Group& wor
 engine::Answer CheckpointObserver::on_step(const engine::StepReport& report,
                                            const engine::TrainState& state) {
   const std::int64_t every = job_.config.checkpoint.every;
-  if (every > 0 && !report.skipped && state.step % every == 0) save(state);
+  if (every > 0 && !report.skipped && state.step % every == 0) save_or_warn(state);
   return engine::Answer::go_on;
+}
+
+/// A full or failing disk does not end training at once: the checkpoints of before are intact. All
+/// ranks get the same error, so all count alike.
+void CheckpointObserver::save_or_warn(const engine::TrainState& state) {
+  constexpr int kMostFailedSaves = 3;
+  try {
+    save(state);
+  } catch (const EnvironmentFault& fault) {
+    if (++failed_saves_ >= kMostFailedSaves) throw;
+    note("checkpoint not saved, training goes on: " + fault.problems().front().what);
+  }
 }
 
 void CheckpointObserver::save(const engine::TrainState& state) {
@@ -34,6 +49,7 @@ void CheckpointObserver::save(const engine::TrainState& state) {
   info.layout = "data=" + std::to_string(job_.plan.batch.data_ranks);
   checkpoint::save(state, dir_, info, world_, job_.config.checkpoint.keep);
   saved_step_ = state.step;
+  failed_saves_ = 0;
   note("checkpoint saved at step " + std::to_string(state.step));
 }
 
@@ -48,10 +64,19 @@ bool CheckpointObserver::resume(engine::TrainState& state) {
 bool CheckpointObserver::restore(engine::TrainState& state) { return load_newest(state); }
 
 bool CheckpointObserver::load_newest(engine::TrainState& state) {
-  const auto folder = checkpoint::newest_complete(dir_);
-  if (!folder) return false;
-  load_from(*folder, state);
-  return true;
+  std::optional<BadData> damage;  // of the newest
+  for (const checkpoint::StepFolder& folder : checkpoint::complete_steps(dir_)) {
+    try {
+      load_from(folder.path, state);
+      return true;
+    } catch (const BadData& error) {  // on every rank
+      note("passing over " + folder.path.filename().string() + ": " +
+           error.problems().front().what);
+      if (!damage) damage = error;
+    }
+  }
+  if (damage) throw BadData(*damage);
+  return false;
 }
 
 void CheckpointObserver::load_from(const fs::path& folder, engine::TrainState& state) {

@@ -25,6 +25,7 @@ class CheckpointObserver : public engine::Observer {
   [[nodiscard]] bool resume(engine::TrainState& state);
 
  private:
+  void save_or_warn(const engine::TrainState& state);
   void load_from(const std::filesystem::path& folder, engine::TrainState& state);
   [[nodiscard]] bool load_newest(engine::TrainState& state);
   void note(const std::string& text);
@@ -34,6 +35,7 @@ class CheckpointObserver : public engine::Observer {
   ReportSink* sink_;
   std::filesystem::path dir_;
   std::int64_t saved_step_ = -1;
+  int failed_saves_ = 0;  // in a row
 };
 
 }  // namespace lockstep::worker

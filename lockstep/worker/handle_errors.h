@@ -8,8 +8,8 @@
 
 namespace lockstep::worker {
 
-/// Runs body(words); prints the problems of what it throws (as JSON with --json among the words) and
-/// returns the exit code of docs/cli.md. LibTorch's errors become problems of a bug (70).
+/// Runs body(words); prints the problems of what it throws (as JSON with --json among the words)
+/// and returns the exit code of docs/cli.md. LibTorch's errors become problems of a bug (70).
 [[nodiscard]] Exit handle_errors(const std::vector<std::string>& words,
                                  const std::function<Exit(const std::vector<std::string>&)>& body);
 

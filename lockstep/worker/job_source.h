@@ -12,7 +12,8 @@ namespace lockstep::worker {
 /// \throws Error on every rank when it fails on the printing rank; `is_echo` tells whose it was.
 [[nodiscard]] planner::Job obtain_job(const RankArgs& args, comm::Group& world);
 
-/// True for the error that other ranks throw because the printing rank failed: not to be printed again.
+/// True for the error that other ranks throw because the printing rank failed: not to be printed
+/// again.
 [[nodiscard]] bool is_echo(const Error& error);
 
 }  // namespace lockstep::worker

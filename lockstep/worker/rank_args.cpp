@@ -50,8 +50,9 @@ RankArgs parse_rank_args(const std::vector<std::string>& args) {
     }
   }
   if (parsed.job_name.empty()) {
-    problems.push_back({"LS-7201", "lockstep-worker", "no job named",
-                        "use `lockstep-worker train RUN.toml`, or better `lockstep train RUN.toml`"});
+    problems.push_back(
+        {"LS-7201", "lockstep-worker", "no job named",
+         "use `lockstep-worker train RUN.toml`, or better `lockstep train RUN.toml`"});
   } else if (parsed.job_file.empty() == parsed.config_file.empty()) {
     problems.push_back({"LS-7201", "lockstep-worker " + parsed.job_name,
                         "needs either RUN.toml or --job FILE", "give one of them"});

@@ -8,8 +8,8 @@ namespace lockstep::worker {
 namespace {
 
 TEST(RankArgs, ReadsWhatTheFrontWrites) {
-  const RankArgs args = parse_rank_args(
-      {"train", "run.toml", "--set", "run.steps=3", "--set", "run.seed=2", "--run-dir", "d", "--json"});
+  const RankArgs args = parse_rank_args({"train", "run.toml", "--set", "run.steps=3", "--set",
+                                         "run.seed=2", "--run-dir", "d", "--json"});
   EXPECT_EQ(args.job_name, "train");
   EXPECT_EQ(args.config_file, "run.toml");
   EXPECT_EQ(args.sets, (std::vector<std::string>{"run.steps=3", "run.seed=2"}));

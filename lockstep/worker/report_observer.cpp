@@ -1,20 +1,15 @@
 #include "lockstep/worker/report_observer.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <iostream>
 #include <string_view>
 
+#include "lockstep/base/terminal.h"
+
 namespace lockstep::worker {
 namespace {
-
-std::size_t terminal_columns() {
-  winsize size{};
-  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
 
 /// Best effort: a front that is gone must not stop training.
 void write_line(int fd, std::string line) {
@@ -35,7 +30,7 @@ ReportSink::ReportSink(int report_fd, bool quiet, bool color) : report_fd_(repor
   metrics::ConsoleOptions options;
   options.terminal = ::isatty(STDOUT_FILENO) == 1;
   options.style.color = color && options.terminal;
-  options.width = terminal_columns();
+  options.width = terminal_columns(STDOUT_FILENO);
   options.quiet = quiet;
   console_ = std::make_unique<metrics::Console>(std::cout, options);
 }

@@ -20,9 +20,9 @@ class SummaryObserver : public engine::Observer {
                                              const engine::TrainState& state, comm::Group& world);
 
  private:
-  std::vector<double> step_s_;        // without the first step, which warms up
+  std::vector<double> step_s_;  // without the first step, which warms up
   std::vector<double> comm_bytes_;
-  engine::PhaseTimes time_sum_;       // over ranks and steps
+  engine::PhaseTimes time_sum_;  // over ranks and steps
   double time_terms_ = 0;
   double samples_ = 0;
   double tokens_ = 0;
@@ -31,8 +31,8 @@ class SummaryObserver : public engine::Observer {
   std::int64_t steps_seen_ = 0;
 };
 
-/// Sustained fp32 or bf16 matmul rate of this rank, in FLOP/s: a 768 x 768 product repeated for about
-/// 50 ms. What mfu on CPU is measured against.
+/// Sustained fp32 or bf16 matmul rate of this rank, in FLOP/s: a 768 x 768 product repeated for
+/// about 50 ms. What mfu on CPU is measured against.
 [[nodiscard]] double matmul_flops_per_s(config::Dtype compute);
 
 }  // namespace lockstep::worker

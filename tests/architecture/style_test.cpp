@@ -95,7 +95,7 @@ TEST(Style, NoNotesToOneselfAndNoPlacesOfOneMachine) {
 TEST(Style, EnvironmentVariablesAreReadOnlyAtTheEdges) {
   for (const SourceFile* file : cpp_files()) {
     const std::string folder = folder_of(file->path);
-    if (file->is_test() || folder == "cli" || folder == "worker") continue;
+    if (file->is_test() || folder == "cli" || folder == "config") continue;
     EXPECT_EQ(bare_code(file->text).find("getenv("), std::string::npos) << file->path;
   }
 }

@@ -1,5 +1,6 @@
-// The contract of docs/architecture.md, "Same numbers", on whole programs: 50 steps in fp32 with four
-// virtual ranks end in one state, on any number of ranks and however often they were interrupted.
+// The contract of docs/architecture.md, "Same numbers", on whole programs: 50 steps in fp32 with
+// four virtual ranks end in one state, on any number of ranks and however often they were
+// interrupted.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -45,14 +46,20 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"Mlp", "[model]\nfamily = \"mlp\"\nlayers = 3\nwidth = 128\n"
-            "[optimizer]\nname = \"sgd\"\nlr = 0.05\nmomentum = 0.9\nclip_grad_norm = 1.0\n", ""},
-    {"ResNet20", "[model]\nfamily = \"resnet\"\ndepth = 20\nchannels = 1\nimage_size = 16\n"
-                 "[optimizer]\nname = \"sgd\"\nlr = 0.05\nmomentum = 0.9\nweight_decay = 5e-4\n"
-                 "nesterov = true\n", ""},
-    {"Gpt", "[model]\nfamily = \"gpt\"\nlayers = 3\nwidth = 96\nheads = 3\nvocab_size = 64\n"
-            "dropout = 0.1\n"
-            "[optimizer]\nname = \"adamw\"\nlr = 1e-3\nclip_grad_norm = 1.0\n", "seq_len = 24\n"},
+    {"Mlp",
+     "[model]\nfamily = \"mlp\"\nlayers = 3\nwidth = 128\n"
+     "[optimizer]\nname = \"sgd\"\nlr = 0.05\nmomentum = 0.9\nclip_grad_norm = 1.0\n",
+     ""},
+    {"ResNet20",
+     "[model]\nfamily = \"resnet\"\ndepth = 20\nchannels = 1\nimage_size = 16\n"
+     "[optimizer]\nname = \"sgd\"\nlr = 0.05\nmomentum = 0.9\nweight_decay = 5e-4\n"
+     "nesterov = true\n",
+     ""},
+    {"Gpt",
+     "[model]\nfamily = \"gpt\"\nlayers = 3\nwidth = 96\nheads = 3\nvocab_size = 64\n"
+     "dropout = 0.1\n"
+     "[optimizer]\nname = \"adamw\"\nlr = 1e-3\nclip_grad_norm = 1.0\n",
+     "seq_len = 24\n"},
 };
 
 std::string toml_of(const Case& c) {
@@ -63,7 +70,8 @@ std::string toml_of(const Case& c) {
 
 std::string hash_in(const std::string& run_dir) {
   const auto summary = nlohmann::json::parse(read_file(run_dir + "/summary.json"), nullptr, false);
-  return summary.is_object() ? summary.value("state_sha256", "no hash") : "no summary in " + run_dir;
+  return summary.is_object() ? summary.value("state_sha256", "no hash")
+                             : "no summary in " + run_dir;
 }
 
 class SameNumbers : public testing::TestWithParam<Case> {
@@ -71,12 +79,15 @@ class SameNumbers : public testing::TestWithParam<Case> {
   void SetUp() override { write_file(folder_ / "run.toml", toml_of(GetParam())); }
 
   std::vector<std::string> command(int ranks, const std::string& run_dir) {
-    return {program("lockstep"), "train", folder_ / "run.toml", "--quiet",
-            "--nproc-per-node", std::to_string(ranks), "--run-dir", run_dir};
+    return {program("lockstep"),  "train",
+            folder_ / "run.toml", "--quiet",
+            "--nproc-per-node",   std::to_string(ranks),
+            "--run-dir",          run_dir};
   }
 
   /// Trains to the end. \returns the hash of the last state.
-  std::string train(int ranks, const std::string& run_dir, const std::vector<std::string>& more = {}) {
+  std::string train(int ranks, const std::string& run_dir,
+                    const std::vector<std::string>& more = {}) {
     std::vector<std::string> argv = command(ranks, run_dir);
     argv.insert(argv.end(), more.begin(), more.end());
     const ProgramResult result = run_program(argv);
@@ -102,7 +113,8 @@ TEST_P(SameNumbers, GoingOnFromAnyStepGivesTheUndisturbedState) {
   for (const int step : steps) {
     const std::string run_dir = folder_ / ("from-" + std::to_string(step));
     const std::string from = folder_ / ("whole/checkpoints/step-" + std::to_string(step));
-    EXPECT_EQ(train(1 + step % 2, run_dir, {"--resume", from, "--set", "checkpoint.every=0"}), whole)
+    EXPECT_EQ(train(1 + step % 2, run_dir, {"--resume", from, "--set", "checkpoint.every=0"}),
+              whole)
         << "from step " << step << " on " << 1 + step % 2 << " ranks";
   }
 }

@@ -1,4 +1,5 @@
-// Ten steps on two ranks beside PyTorch DDP on two ranks: fixtures by tests/parity/make_fixtures.py.
+// Ten steps on two ranks beside PyTorch DDP on two ranks: fixtures by
+// tests/parity/make_fixtures.py.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +48,8 @@ at::Tensor initial(const std::string& name, const at::Tensor& like) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(like.numel() / like.size(0)));
   float* to = value.mutable_data_ptr<float>();
   for (std::int64_t i = 0; i < value.numel(); ++i) {
-    to[i] = static_cast<float>(2 * bound * centred(hashed(fnv1a(name), static_cast<std::uint64_t>(i))));
+    to[i] =
+        static_cast<float>(2 * bound * centred(hashed(fnv1a(name), static_cast<std::uint64_t>(i))));
   }
   return value;
 }
@@ -69,7 +71,8 @@ Fixture read_fixture(const std::string& path) {
   for (const checkpoint::TensorInfo& info : header.tensors) {
     at::Tensor tensor = at::empty({static_cast<std::int64_t>(info.shape.at(0))},
                                   info.dtype == "F64" ? at::kDouble : at::kFloat);
-    file.read(header.data_start + info.begin, {static_cast<std::byte*>(tensor.mutable_data_ptr()), info.end - info.begin});
+    file.read(header.data_start + info.begin,
+              {static_cast<std::byte*>(tensor.mutable_data_ptr()), info.end - info.begin});
     (info.name == "losses" ? fixture.losses : fixture.parameters) = tensor;
   }
   return fixture;
@@ -88,7 +91,8 @@ config::RunConfig config_of(const Fixture& fixture) {
   return parsed.config;
 }
 
-data::Batch batch_of(const Fixture& fixture, std::int64_t step, std::int64_t first, std::int64_t count) {
+data::Batch batch_of(const Fixture& fixture, std::int64_t step, std::int64_t first,
+                     std::int64_t count) {
   const bool tokens = fixture.meta.at("family") == "gpt";
   const std::int64_t length = tokens ? fixture.number("seq_len") : 784;
   data::Batch batch;
@@ -156,8 +160,9 @@ void compare(const Fixture& fixture, comm::Group& group) {
   const std::int64_t steps = fixture.losses.numel();
   for (std::int64_t step = 0; step < steps; ++step) {
     session->begin_step(step);
-    session->forward_backward(batch_of(fixture, step, group.rank() * global / kRanks, global / kRanks),
-                              group.rank(), true);
+    session->forward_backward(
+        batch_of(fixture, step, group.rank() * global / kRanks, global / kRanks), group.rank(),
+        true);
     const parallel::StepSums sums = session->reduce();
     const double loss = sums.loss_sum / static_cast<double>(sums.weight);
     const double expected = fixture.losses[step].item<double>();
@@ -166,13 +171,14 @@ void compare(const Fixture& fixture, comm::Group& group) {
   }
   const at::Tensor ours = sampled_parameters(*session, fixture.number("stride"));
   ASSERT_EQ(ours.numel(), fixture.parameters.numel());
-  const double difference = ((ours - fixture.parameters).norm() / fixture.parameters.norm()).item<double>();
+  const double difference =
+      ((ours - fixture.parameters).norm() / fixture.parameters.norm()).item<double>();
   if (group.rank() == 0) {
     std::cout << "PARITY " << fixture.meta.at("family") << " " << fixture.meta.at("optimizer")
-              << ": losses " << worst_loss << " (PyTorch to itself " << fixture.meta.at("self_losses")
-              << "), parameters " << difference << " (PyTorch to itself "
-              << fixture.meta.at("self_parameters") << "), of which training changed "
-              << fixture.meta.at("change") << std::endl;
+              << ": losses " << worst_loss << " (PyTorch to itself "
+              << fixture.meta.at("self_losses") << "), parameters " << difference
+              << " (PyTorch to itself " << fixture.meta.at("self_parameters")
+              << "), of which training changed " << fixture.meta.at("change") << std::endl;
   }
   EXPECT_LT(worst_loss, 1e-5);
   EXPECT_LT(difference, parameter_tolerance(fixture));
@@ -180,7 +186,8 @@ void compare(const Fixture& fixture, comm::Group& group) {
 }
 
 std::vector<std::string> fixture_files() {
-  const char* other = std::getenv("LOCKSTEP_PARITY_FIXTURES");  // set by tests/oracles; ctest runs from the root
+  const char* other =
+      std::getenv("LOCKSTEP_PARITY_FIXTURES");  // set by tests/oracles; ctest runs from the root
   const fs::path folder = other != nullptr ? fs::path(other) : fs::path("tests/parity/fixtures");
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder)) {

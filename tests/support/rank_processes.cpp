@@ -129,8 +129,9 @@ void run_ranks(int size, const std::function<void(comm::Group&)>& body) {
       --left;
       progress = true;
       if (status == 0 || !failed.empty()) continue;
-      failed = "rank " + std::to_string(r) + " of " + std::to_string(size) + " failed (wait status " +
-               std::to_string(status) + "):\n" + slurp(folder / std::to_string(r));
+      failed = "rank " + std::to_string(r) + " of " + std::to_string(size) +
+               " failed (wait status " + std::to_string(status) + "):\n" +
+               slurp(folder / std::to_string(r));
       for (const pid_t other : running) {
         if (other > 0) ::kill(other, SIGKILL);
       }

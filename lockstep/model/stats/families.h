@@ -27,7 +27,7 @@ struct FamilyStats {
 
 /// Basic blocks of one image size; every stage but the first halves it.
 struct ResnetStage {
-  std::int64_t width = 0;   // channels
+  std::int64_t width = 0;  // channels
   std::int64_t blocks = 0;
 };
 /// Depth 18: 64..512 wide, two blocks each; 6n+2: 16, 32, 64 wide, n blocks each (He et al. 2016,
@@ -41,6 +41,11 @@ struct ResnetStage {
 
 /// Longest sequence whose attention shares are kept for backward; longer ones are recomputed.
 inline constexpr std::int64_t kMostAttended = 512;
+/// Queries that are taken together: they see the keys up to the last of them, so of the square of
+/// scores little more than the lower half is computed and kept.
+inline constexpr std::int64_t kQueryBlock = 64;
+/// Attention shares of one head that are kept: rows x keys seen, over all query blocks.
+[[nodiscard]] std::int64_t kept_shares(std::int64_t tokens);
 
 /// A problem when `value` of key model.`key` is below `least`, appended to `problems`.
 void require_at_least(std::vector<Problem>& problems, const std::string& key, std::int64_t value,

@@ -59,8 +59,8 @@ BlockStats transformer(const std::string& name, std::int64_t seq_len,
   }
   // Dropout keeps its two masks and the unmasked projections are gone.
   if (config.dropout > 0) block.activation_elements += 2 * tokens * channels;
-  // Backward of GELU holds gradients before and after it beside the residual's; of attention, those of
-  // q, k and v twice and of the shares.
+  // Backward of GELU holds gradients before and after it beside the residual's; of attention, those
+  // of q, k and v twice and of the shares.
   const double attention = 8 * channels + (keeps_shares ? heads * tokens : 0);
   block.peak_temporary_elements = tokens * std::max(9 * channels, attention);
   return block;
@@ -111,8 +111,7 @@ std::vector<Problem> check_gpt(const config::ModelSection& config) {
                             " or " + std::to_string(below + config.heads)});
   }
   if (config.dropout < 0 || config.dropout >= 1) {
-    problems.push_back({"LS-6004", "model.dropout",
-                        "dropout is " + std::to_string(config.dropout),
+    problems.push_back({"LS-6004", "model.dropout", "dropout is " + std::to_string(config.dropout),
                         "use a share from 0 up to, but not, 1"});
   }
   return problems;

@@ -1,4 +1,5 @@
-// Parameters, FLOPs and activation bytes of a model family without building it: what plans are made of.
+// Parameters, FLOPs and activation bytes of a model family without building it: what plans are made
+// of.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,10 +14,10 @@ namespace lockstep::model {
 enum class Split : std::uint8_t { none, column, row, vocab };
 
 struct ParameterStats {
-  std::string name;                  // as model::named_parameters gives it
+  std::string name;  // as model::named_parameters gives it
   std::vector<std::int64_t> shape;
   Split split = Split::none;
-  bool keep_fp32 = false;            // stays fp32 under bf16 compute (normalisation)
+  bool keep_fp32 = false;  // stays fp32 under bf16 compute (normalisation)
   [[nodiscard]] std::int64_t count() const;
 };
 
@@ -26,8 +27,8 @@ struct BlockStats {
   std::int64_t buffer_floats = 0;          // running statistics
   double forward_flops = 0;                // of one sample; backward = 2 x
   double activation_elements = 0;          // saved for backward, of one sample, in compute type
-  double activation_fp32_bytes = 0;        // saved for backward whatever the compute type, of one sample
-  double peak_temporary_elements = 0;      // live beyond the saved ones while it runs, of one sample
+  double activation_fp32_bytes = 0;  // saved for backward whatever the compute type, of one sample
+  double peak_temporary_elements = 0;  // live beyond the saved ones while it runs, of one sample
 };
 
 struct ModelStats {

@@ -81,7 +81,8 @@ TEST(ModelStats, KeepsNormalisationInFp32AndSplitsAttentionByHeads) {
   }
   const auto split_of = [&](const std::string& name) {
     const auto& all = stats.blocks.at(1).parameters;
-    return std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.name == name; })->split;
+    return std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.name == name; })
+        ->split;
   };
   EXPECT_EQ(split_of("blocks.0.qkv.weight"), Split::column);
   EXPECT_EQ(split_of("blocks.0.proj.weight"), Split::row);

@@ -22,7 +22,9 @@ void add_norm(BlockStats& block, const std::string& name, std::int64_t channels)
 void add_conv_norm(BlockStats& block, const std::string& conv, const std::string& norm,
                    std::int64_t inputs, const Planes& out, std::int64_t kernel) {
   block.parameters.push_back({block.name + "." + conv + ".weight",
-                              {out.channels, inputs, kernel, kernel}, Split::none, false});
+                              {out.channels, inputs, kernel, kernel},
+                              Split::none,
+                              false});
   add_norm(block, block.name + "." + norm, out.channels);
   block.forward_flops += 2.0 * static_cast<double>(inputs * kernel * kernel * out.count());
   block.activation_elements += static_cast<double>(out.count());

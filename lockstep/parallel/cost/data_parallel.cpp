@@ -15,18 +15,20 @@ constexpr std::int64_t kChunkElements = 4096;  // of the whole flat buffer
 constexpr std::int64_t kControlFields = 5;     // loss, weight in two digits, two votes
 constexpr std::int64_t kControlTimes = 6;      // of each rank
 
-std::int64_t padded(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
+std::int64_t padded(std::int64_t count, std::int64_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
 
 /// Sizes that all formulas share.
 struct Sizes {
-  bool bf16 = false;                // compute type
+  bool bf16 = false;  // compute type
   bool bf16_reduce = false;
-  std::int64_t compute_bytes = 4;   // of an element of the compute type
-  std::int64_t flat = 0;            // elements of all parameters, each padded
-  std::int64_t parameters = 0;      // how many
-  std::int64_t buffer_floats = 0;   // of the module
-  std::int64_t control = 0;         // elements that ride with the last bucket
-  std::int64_t last_bucket = 0;     // elements of the last bucket, control not included
+  std::int64_t compute_bytes = 4;  // of an element of the compute type
+  std::int64_t flat = 0;           // elements of all parameters, each padded
+  std::int64_t parameters = 0;     // how many
+  std::int64_t buffer_floats = 0;  // of the module
+  std::int64_t control = 0;        // elements that ride with the last bucket
+  std::int64_t last_bucket = 0;    // elements of the last bucket, control not included
 };
 
 Sizes sizes_of(const Setting& setting, const ParallelPlan& plan) {
@@ -46,9 +48,9 @@ Sizes sizes_of(const Setting& setting, const ParallelPlan& plan) {
       if (in_last) s.last_bucket += count;
     }
   }
-  s.control = padded(kControlFields + kControlTimes * setting.world_size + s.parameters +
-                         s.buffer_floats,
-                     kPadElements);
+  s.control =
+      padded(kControlFields + kControlTimes * setting.world_size + s.parameters + s.buffer_floats,
+             kPadElements);
   return s;
 }
 
@@ -66,8 +68,8 @@ double kept_bytes(const model::BlockStats& block, const Sizes& s) {
          block.activation_fp32_bytes;
 }
 
-/// Gradients on their way into a bucket while a block runs backward, in elements: the largest one. A
-/// convolution's exists in the library's layout, in the usual one and in the weight's.
+/// Gradients on their way into a bucket while a block runs backward, in elements: the largest one.
+/// A convolution's exists in the library's layout, in the usual one and in the weight's.
 std::int64_t transient_gradient(const model::BlockStats& block) {
   std::int64_t most = 0;
   for (const model::ParameterStats& parameter : block.parameters) {
@@ -88,8 +90,8 @@ std::int64_t waiting_gradient(const model::ModelStats& model) {
   return elements;
 }
 
-/// Activations peak while some block runs backward: what it and all before it keep, what it works with
-/// and the gradients that are not in a bucket yet.
+/// Activations peak while some block runs backward: what it and all before it keep, what it works
+/// with and the gradients that are not in a bucket yet.
 std::int64_t peak_activation_bytes(const model::ModelStats& model, std::int64_t samples,
                                    const Sizes& s) {
   const auto compute_bytes = static_cast<double>(s.compute_bytes);
@@ -104,8 +106,8 @@ std::int64_t peak_activation_bytes(const model::ModelStats& model, std::int64_t 
   return static_cast<std::int64_t>(peak) + waiting_gradient(model) * s.compute_bytes;
 }
 
-/// Flat gradient buffers: the sum, and with an ordered sum one pending partial sum for each level of the
-/// tree below this rank.
+/// Flat gradient buffers: the sum, and with an ordered sum one pending partial sum for each level
+/// of the tree below this rank.
 std::int64_t gradient_buffers(const ParallelPlan& plan) {
   if (!plan.batch.ordered) return 1;
   const auto leaves = static_cast<std::uint64_t>(leaves_per_rank(plan));
@@ -124,13 +126,13 @@ MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Siz
   MemoryPlan memory;
   memory.parameters = s.bf16 ? state_bytes / 2 : state_bytes;
   memory.gradients = gradient_buffers(plan) * (s.flat + s.control) * kFp32Bytes;
-  memory.optimizer =
-      (moments(setting.config.optimizer) + (s.bf16 ? 1 : 0)) * state_bytes;
+  memory.optimizer = (moments(setting.config.optimizer) + (s.bf16 ? 1 : 0)) * state_bytes;
   memory.activations = peak_activation_bytes(setting.model, plan.batch.micro_batch, s);
   memory.buffers = 2 * s.buffer_floats * kFp32Bytes +
                    batches * plan.batch.micro_batch * setting.model.input_bytes_per_sample;
   memory.communication = staging_bytes(plan, s);
-  // Slack: the first fp32 weights stay in the allocator; blocks and workspaces near half the activations.
+  // Slack: the first fp32 weights stay in the allocator; blocks and workspaces near half the
+  // activations.
   memory.runtime = kWorkerRuntimeBytes + s.flat * kFp32Bytes + memory.activations / 2;
   return memory;
 }

@@ -6,8 +6,8 @@
 
 namespace lockstep::parallel {
 
-/// Resident bytes of a lockstep-worker beside all tensors, measured on Debian 12, x86-64, with LibTorch
-/// 2.11: libraries, the loaded program and compiled kernels.
+/// Resident bytes of a lockstep-worker beside all tensors, measured on Debian 12, x86-64, with
+/// LibTorch 2.11: libraries, the loaded program and compiled kernels.
 inline constexpr std::int64_t kWorkerRuntimeBytes = 135'000'000;
 
 [[nodiscard]] std::vector<Problem> check_data_parallel(const Setting& setting);

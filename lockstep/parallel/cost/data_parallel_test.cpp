@@ -120,7 +120,8 @@ TEST(DataParallelCost, ExposesAtLeastTheLastBucketAndNothingOnOneRank) {
   const ParallelPlan two = Case(2).estimate();
   EXPECT_GT(two.exposed_comm_s, kGlooLatencyS);
   EXPECT_LT(two.exposed_comm_s, two.backward_s);
-  EXPECT_DOUBLE_EQ(two.step_s, two.forward_s + two.backward_s + two.exposed_comm_s + two.optimizer_s);
+  EXPECT_DOUBLE_EQ(two.step_s,
+                   two.forward_s + two.backward_s + two.exposed_comm_s + two.optimizer_s);
 }
 
 TEST(DataParallelCost, SharesTheCoresBetweenRanks) {

@@ -1,5 +1,5 @@
-// The torch-free half of a strategy: can it run here, and what would it cost. One file per strategy;
-// registry.cpp lists them. The other half (do it) is parallel/strategies.
+// The torch-free half of a strategy: can it run here, and what would it cost. One file per
+// strategy; registry.cpp lists them. The other half (do it) is parallel/strategies.
 #pragma once
 #include <span>
 #include <string_view>
@@ -23,8 +23,8 @@ struct Setting {
 
 /// One row: pure functions.
 struct StrategyCost {
-  std::string_view name;       // "data_parallel"
-  std::string_view summary;    // one line for help and docs
+  std::string_view name;     // "data_parallel"
+  std::string_view summary;  // one line for help and docs
   /// Every reason why it cannot run here; empty = it can.
   std::vector<Problem> (*check)(const Setting& setting);
   /// Fills the plan's memory, bytes and seconds for a plan whose layout is settled.

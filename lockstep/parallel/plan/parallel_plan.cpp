@@ -10,16 +10,19 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json to_json(const MemoryPlan& memory) {
-  return {{"parameters", memory.parameters},       {"gradients", memory.gradients},
-          {"optimizer", memory.optimizer},         {"activations", memory.activations},
-          {"buffers", memory.buffers},             {"communication", memory.communication},
-          {"runtime", memory.runtime},             {"total", memory.total()}};
+  return {{"parameters", memory.parameters}, {"gradients", memory.gradients},
+          {"optimizer", memory.optimizer},   {"activations", memory.activations},
+          {"buffers", memory.buffers},       {"communication", memory.communication},
+          {"runtime", memory.runtime},       {"total", memory.total()}};
 }
 
 Json to_json(const config::BatchShape& batch) {
-  return {{"global_batch", batch.global_batch}, {"micro_batch", batch.micro_batch},
-          {"accumulation", batch.accumulation}, {"data_ranks", batch.data_ranks},
-          {"leaves", batch.leaves},             {"ordered", batch.ordered}};
+  return {{"global_batch", batch.global_batch},
+          {"micro_batch", batch.micro_batch},
+          {"accumulation", batch.accumulation},
+          {"data_ranks", batch.data_ranks},
+          {"leaves", batch.leaves},
+          {"ordered", batch.ordered}};
 }
 
 MemoryPlan memory_from(const Json& json) {
@@ -49,7 +52,8 @@ ParallelPlan plan_from(const Json& json) {
   ParallelPlan plan;
   json.at("strategies").get_to(plan.strategies);
   const Json& degree = json.at("degree");
-  plan.degree = {degree.at("pp").get<int>(), degree.at("dp").get<int>(), degree.at("tp").get<int>()};
+  plan.degree = {degree.at("pp").get<int>(), degree.at("dp").get<int>(),
+                 degree.at("tp").get<int>()};
   plan.batch = batch_from(json.at("batch"));
   json.at("first_bucket_bytes").get_to(plan.first_bucket_bytes);
   json.at("bucket_bytes").get_to(plan.bucket_bytes);

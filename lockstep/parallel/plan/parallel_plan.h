@@ -1,4 +1,5 @@
-// How one run is spread over the ranks: the value that the planner makes and a Session is built from.
+// How one run is spread over the ranks: the value that the planner makes and a Session is built
+// from.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -31,9 +32,9 @@ struct ParallelPlan {
   std::int64_t first_bucket_bytes = 1 << 20;
   std::int64_t bucket_bytes = 25 << 20;
   std::int64_t last_bucket_bytes = 2 << 20;
-  MemoryPlan memory;                    // of the fullest rank
-  std::int64_t comm_bytes_per_step = 0; // payload of one rank
-  double step_s = 0;                    // 0 = not predicted
+  MemoryPlan memory;                     // of the fullest rank
+  std::int64_t comm_bytes_per_step = 0;  // payload of one rank
+  double step_s = 0;                     // 0 = not predicted
   double exposed_comm_s = 0;
   double forward_s = 0;
   double backward_s = 0;
