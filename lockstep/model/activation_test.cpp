@@ -67,6 +67,7 @@ TEST(Activations, ArePlannedForGptWithinThreePercent) {
   config.width = 64;
   config.vocab_size = 300;
   expect_planned(config, tokens(4, 64, 300));
+  expect_planned(config, tokens(1, 200, 300), 200);
   expect_planned(config, tokens(1, kMostAttended + 64, 300), kMostAttended + 64);
   config.dropout = 0.1;
   expect_planned(config, tokens(4, 64, 300));

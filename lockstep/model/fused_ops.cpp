@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/model/stats/families.h"
 #include "lockstep/model/vector_kernel.h"
 
 namespace lockstep::model {
@@ -22,7 +23,6 @@ using torch::autograd::variable_list;
 
 constexpr std::int64_t kIgnoredTarget = -100;
 constexpr std::int64_t kElementGrain = 1 << 15;  // elements worth a thread
-constexpr std::int64_t kQueryBlock = 64;
 
 const Bf16Bits* data(const at::Tensor& t, Bf16Bits) {
   return reinterpret_cast<const Bf16Bits*>(t.const_data_ptr<at::BFloat16>());
@@ -87,8 +87,6 @@ float score_scale(std::int64_t head_width) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width)));
 }
 
-/// Queries that are taken together: they see the keys up to the last of them, so of the square of
-/// scores little more than the lower half is computed.
 CausalShape query_block(std::int64_t block, std::int64_t tokens) {
   const std::int64_t first = block * kQueryBlock;
   const std::int64_t end = std::min(first + kQueryBlock, tokens);

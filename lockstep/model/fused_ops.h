@@ -13,8 +13,8 @@ namespace lockstep::model {
 
 /// Causal self-attention (Vaswani et al. 2017) of the queries, keys and values that lie side by
 /// side in `qkv`: [B,T,3C] -> [B,T,C]. Up to kMostAttended tokens it keeps the attention shares
-/// [B,n,T,T] and is made of matrix products, which beats LibTorch's scaled_dot_product_attention
-/// there; longer sequences take that one, which keeps nothing quadratic.
+/// of each query block and is made of matrix products, which beats LibTorch's
+/// scaled_dot_product_attention there; longer sequences take that one: it keeps nothing quadratic.
 [[nodiscard]] at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t heads);
 
 /// Sum over rows of -log softmax(logits)[target], in fp32 whatever the dtype of the logits: scalar.

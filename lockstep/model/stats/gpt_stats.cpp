@@ -53,15 +53,15 @@ BlockStats transformer(const std::string& name, std::int64_t seq_len,
   const auto heads = static_cast<double>(config.heads);
   const bool keeps_shares = seq_len <= kMostAttended;
   if (keeps_shares) {
-    block.activation_elements += heads * tokens * tokens;
+    block.activation_elements += heads * static_cast<double>(kept_shares(seq_len));
   } else {
     block.activation_fp32_bytes += 4 * tokens * heads;  // one logarithm a row
   }
   // Dropout keeps its two masks and the unmasked projections are gone.
   if (config.dropout > 0) block.activation_elements += 2 * tokens * channels;
   // Backward of GELU holds gradients before and after it beside the residual's; of attention, those
-  // of q, k and v twice and of the shares.
-  const double attention = 8 * channels + (keeps_shares ? heads * tokens : 0);
+  // of q, k and v twice and of one block's shares.
+  const double attention = 8 * channels + (keeps_shares ? heads * kQueryBlock : 0);
   block.peak_temporary_elements = tokens * std::max(9 * channels, attention);
   return block;
 }
@@ -81,6 +81,15 @@ BlockStats head(std::int64_t seq_len, const config::ModelSection& config) {
 }
 
 }  // namespace
+
+std::int64_t kept_shares(std::int64_t tokens) {
+  std::int64_t shares = 0;
+  for (std::int64_t first = 0; first < tokens; first += kQueryBlock) {
+    const std::int64_t end = std::min(first + kQueryBlock, tokens);
+    shares += (end - first) * end;
+  }
+  return shares;
+}
 
 ModelStats gpt_stats(const config::ModelSection& config, std::int64_t seq_len) {
   ModelStats stats;
