@@ -67,10 +67,9 @@ class TrainJob {
       trainer.add_observer(*reports);
     }
     SummaryObserver summary;
-    StopObserver stop;
     trainer.add_observer(summary);
     trainer.add_observer(checkpoint);
-    trainer.add_observer(stop);
+    trainer.add_observer(stop_);
     const engine::Outcome outcome = trainer.run();
     const bool stopped = outcome == engine::Outcome::stopped;
     if (stopped || job_.config.checkpoint.every > 0) checkpoint.save(trainer.state());
@@ -86,6 +85,7 @@ class TrainJob {
     sink_->send(summary);
   }
 
+  StopObserver stop_;  // first: a signal counts from the start
   std::unique_ptr<comm::Group> world_;
   planner::Job job_;
   Mesh mesh_;

@@ -159,6 +159,7 @@ void write_idx(const std::string& path, const IdxArray& array) {
 
 LabelledImages read_idx_images(const std::string& location, IdxPart part) {
   const std::string path = images_path(location, part);
+  (void)open_file(path);  // a missing file is told before a name that nothing derives from
   const std::string labels = labels_path(path);
   IdxArray images = read_idx(path, 3);
   IdxArray classes = read_idx(labels, 1);
