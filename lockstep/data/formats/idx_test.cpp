@@ -138,6 +138,8 @@ TEST(IdxImages, DerivesTheLabelsFileFromTheImagesFile) {
   write_pair(scratch, "letters", "", 3, 3);
   EXPECT_EQ(read_idx_images(scratch.file("letters-images-idx3-ubyte"), IdxPart::test).count, 3);
   const auto other_name = [&] { (void)read_idx_images(scratch.file("x.bin"), IdxPart::train); };
+  EXPECT_EQ(problem_of<EnvironmentFault>(other_name).code, "LS-2001") << "told first: not there";
+  std::filesystem::copy_file(scratch.file("letters-images-idx3-ubyte"), scratch.file("x.bin"));
   EXPECT_EQ(problem_of<UsageError>(other_name).code, "LS-2003");
 }
 
