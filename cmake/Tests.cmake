@@ -70,3 +70,6 @@ foreach(main IN LISTS mains)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/oracles)
   add_dependencies(oracle_programs ${name})
 endforeach()
+if(TARGET parity_test)  # tests/oracles/parity_test.py gives it PyTorch's numbers of a full model
+  add_dependencies(oracle_programs parity_test)
+endif()
