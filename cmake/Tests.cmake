@@ -8,7 +8,7 @@ function(lockstep_test target torch libs)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE ${libs} GTest::gtest GTest::gmock)
   target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
-  # Test bodies run once: optimising them costs a third of the build. (LibTorch's share a precompiled
+  # Test bodies run once: optimising them buys nothing. (LibTorch's tests share a precompiled
   # header, which fixes their flags.)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<NOT:$<STREQUAL:${torch},T>>>:-O0>)
   target_compile_definitions(${target} PRIVATE $<$<NOT:$<STREQUAL:${torch},T>>:
