@@ -6,7 +6,7 @@ MINUTES ?= 10
 PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 
-.PHONY: help setup configure programs build demo style test test-oracles test-sanitize bench-peers \
+.PHONY: help setup configure programs build demo style test test-oracles validate-gpt test-sanitize bench-peers \
         bench-peers-json fuzz soak gpu-check install clean
 
 help: ## list the targets
@@ -38,6 +38,10 @@ test-oracles: programs ## compare with the real PyTorch, safetensors and numpy
 	@$(SETUP) --oracles
 	@cmake --build --preset release --target oracle_programs
 	@tools/with_oracles.sh tests/oracles/run.py --programs $(BIN)
+
+validate-gpt: programs ## examples/gpt_bible as it is, beside PyTorch: bits per byte (about 15 minutes)
+	@$(SETUP) --oracles
+	@PATH=$(CURDIR)/$(BIN):$$PATH tools/with_oracles.sh tests/oracles/gpt_test.py
 
 test-sanitize: setup ## tests of the LibTorch-free folders under ASan+UBSan and TSan, and a LibTorch subset
 	@tools/sanitize.sh

@@ -10,6 +10,7 @@
 #include "lockstep/cli/scaling_plan.h"
 #include "lockstep/cli/worker_program.h"
 #include "lockstep/config/batch_shape.h"
+#include "lockstep/data/formats/data_size.h"
 #include "lockstep/metrics/events_file.h"
 #include "lockstep/metrics/report_line.h"
 #include "lockstep/metrics/scaling.h"
@@ -94,7 +95,7 @@ class ScalingBench {
     const std::filesystem::path dir = out_dir_ / ("ranks-" + std::to_string(ranks));
     planner::Job job;
     job.config = scaling_config(config_, ranks, scaling_, steps_);
-    job.plan = planner::make_plan(job.config, host_, ranks);
+    job.plan = planner::make_plan(job.config, host_, ranks, data::resident_bytes(job.config.data));
     job.resume = "none";
     make_job_dir(job, dir.string());
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/base/units.h"
+#include "lockstep/data/formats/data_size.h"
 #include "lockstep/parallel/cost/rates.h"
 #include "lockstep/planner/planner.h"
 
@@ -20,7 +21,7 @@ void keep_states_only(parallel::MemoryPlan& memory) {
 
 PricedPlan price(const config::RunConfig& config, const Host& host, int ranks, bool states_only) {
   PricedPlan priced;
-  priced.plan = planner::make_plan(config, host, ranks);
+  priced.plan = planner::make_plan(config, host, ranks, data::resident_bytes(config.data));
   if (states_only) keep_states_only(priced.plan.memory);
   priced.device_memory_bytes = host.memory_bytes / ranks;
   if (priced.plan.step_s > 0) {
@@ -133,6 +134,14 @@ void state_assumptions(PlanReport& report, const Host& host, bool states_only) {
   };
   report.assumptions.emplace_back(
       "the error band is a chosen margin, not a confidence interval from measurements");
+  const std::int64_t data_bytes = data::resident_bytes(report.config.data);
+  if (data_bytes > 0) {
+    report.assumptions.push_back("buffers include the data sets, held in memory: " +
+                                 format_bytes(data_bytes) + " a rank");
+  } else if (report.config.data.format != config::DataFormat::synthetic) {
+    report.assumptions.emplace_back(
+        "the size of the data sets is not known here: buffers do not include them");
+  }
   if (states_only) {
     report.assumptions.emplace_back("memory counts parameters, gradients and optimizer state only");
   }

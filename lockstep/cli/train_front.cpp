@@ -11,6 +11,7 @@
 #include "lockstep/cli/job_front.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/worker_program.h"
+#include "lockstep/data/formats/data_size.h"
 #include "lockstep/launch/local_job.h"
 #include "lockstep/metrics/console.h"
 #include "lockstep/planner/planner.h"
@@ -48,7 +49,8 @@ class Front {
     const Host host = probe_host();
     job_.config = read_run(args);
     launch_.nproc_per_node = ranks_of(args, job_.config, host);
-    job_.plan = planner::make_plan(job_.config, host, launch_.nproc_per_node);
+    job_.plan = planner::make_plan(job_.config, host, launch_.nproc_per_node,
+                                   data::resident_bytes(job_.config.data));
     job_.resume = args.text("--resume", "auto");
     launch_.threads_per_rank = job_.config.run.threads;
     launch_.master_addr = args.text("--master-addr", "127.0.0.1");

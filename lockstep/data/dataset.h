@@ -15,6 +15,8 @@ class Dataset {
   [[nodiscard]] virtual std::int64_t size() const = 0;  // samples
   /// Whether a loss weight counts tokens (text) and not samples.
   [[nodiscard]] virtual bool counts_tokens() const = 0;
+  /// Bytes it keeps in memory outside of tensors.
+  [[nodiscard]] virtual std::int64_t resident_bytes() const { return 0; }
   /// Makes a batch of the samples `ids`, in that order. Thread-safe.
   /// \param augment_key draws augmentation from (key, id); 0 = no augmentation (evaluation).
   [[nodiscard]] virtual Batch collate(std::span<const std::int64_t> ids,

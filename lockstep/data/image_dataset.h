@@ -23,6 +23,9 @@ class ImageDataset : public Dataset {
 
   [[nodiscard]] std::int64_t size() const override { return images_.count; }
   [[nodiscard]] bool counts_tokens() const override { return false; }
+  [[nodiscard]] std::int64_t resident_bytes() const override {
+    return static_cast<std::int64_t>(images_.pixels.size() + images_.labels.size());
+  }
   [[nodiscard]] Batch collate(std::span<const std::int64_t> ids,
                               std::uint64_t augment_key) const override;
 

@@ -12,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/rng.h"
+#include "lockstep/data/text_dataset.h"
 
 namespace lockstep::data {
 namespace {
@@ -118,12 +119,7 @@ SyntheticTokens::SyntheticTokens(std::int64_t seq_len, std::int64_t vocab_size,
 
 Batch SyntheticTokens::collate(std::span<const std::int64_t> ids,
                                std::uint64_t /*augment_key*/) const {
-  const auto B = static_cast<std::int64_t>(ids.size());
-  Batch batch;
-  batch.input = at::empty({B, seq_len_}, at::kLong);
-  batch.target = at::empty({B, seq_len_}, at::kLong);
-  batch.samples = B;
-  batch.weight = B * seq_len_;
+  Batch batch = empty_token_batch(static_cast<std::int64_t>(ids.size()), seq_len_);
   auto* input = batch.input.mutable_data_ptr<std::int64_t>();
   auto* target = batch.target.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t id : ids) {

@@ -10,9 +10,18 @@
 
 namespace lockstep::data {
 
+Batch empty_token_batch(std::int64_t samples, std::int64_t seq_len) {
+  Batch batch;
+  batch.input = at::empty({samples, seq_len}, at::kLong);
+  batch.target = at::empty({samples, seq_len}, at::kLong);
+  batch.samples = samples;
+  batch.weight = samples * seq_len;
+  return batch;
+}
+
 TextDataset::TextDataset(Text text, std::int64_t first, std::int64_t count, std::int64_t seq_len,
                          std::int64_t max_samples)
-    : text_(std::move(text)), first_(first), seq_len_(seq_len), samples_(0) {
+    : text_(std::move(text)), first_(first), bytes_(count), seq_len_(seq_len), samples_(0) {
   LOCKSTEP_CHECK(seq_len >= 1, "a sample has at least one token");
   LOCKSTEP_CHECK(
       first >= 0 && count >= 0 && first + count <= static_cast<std::int64_t>(text_->size()),
@@ -22,12 +31,7 @@ TextDataset::TextDataset(Text text, std::int64_t first, std::int64_t count, std:
 }
 
 Batch TextDataset::collate(std::span<const std::int64_t> ids, std::uint64_t /*augment_key*/) const {
-  const auto B = static_cast<std::int64_t>(ids.size());
-  Batch batch;
-  batch.input = at::empty({B, seq_len_}, at::kLong);
-  batch.target = at::empty({B, seq_len_}, at::kLong);
-  batch.samples = B;
-  batch.weight = B * seq_len_;
+  Batch batch = empty_token_batch(static_cast<std::int64_t>(ids.size()), seq_len_);
   auto* input = batch.input.mutable_data_ptr<std::int64_t>();
   auto* target = batch.target.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t id : ids) {

@@ -26,7 +26,7 @@ struct Block {
 
 namespace {
 
-constexpr std::size_t kLeastSlackBytes = std::size_t{64} << 20;
+constexpr std::size_t kLeastSlackBytes = std::size_t{16} << 20;
 // How many classes up a cached block may be: 25 % more than asked for.
 constexpr std::size_t kClassesUp = 2;
 
@@ -111,6 +111,11 @@ void BlockCache::free(void* payload) noexcept {
     surplus = evict_above(limit_bytes());
   }
   destroy_chain(surplus);
+}
+
+void BlockCache::count_held(Category category, std::int64_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  count(category, bytes);
 }
 
 void BlockCache::count(Category category, std::int64_t bytes) noexcept {

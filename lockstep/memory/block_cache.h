@@ -16,7 +16,7 @@ struct Block;  // the header in front of a payload
 /// held for some twenty instructions, a tensor operation takes thousands.
 ///
 /// Cached blocks are resident memory, so they are bounded by what was needed anyway: blocks in use
-/// and cached together stay within the highest use so far plus an eighth (at least 64 MiB); the
+/// and cached together stay within the highest use so far plus an eighth (at least 16 MiB); the
 /// blocks unused longest go first. A training step, which frees all its activations, thus keeps
 /// them.
 class BlockCache {
@@ -26,6 +26,9 @@ class BlockCache {
   /// A pointer that did not come from here goes to free(): LibTorch frees what it allocated before
   /// install() through the allocator of the day.
   void free(void* payload) noexcept;
+
+  /// Memory from elsewhere that belongs to a category: `bytes` more, or less when negative.
+  void count_held(Category category, std::int64_t bytes) noexcept;
 
   /// Without `runtime`.
   [[nodiscard]] Usage usage() const;

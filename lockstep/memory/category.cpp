@@ -72,6 +72,12 @@ Scope::Scope(Category category) noexcept : outer_(std::exchange(category_of_thre
 
 Scope::~Scope() { category_of_thread = outer_; }
 
+Held::Held(Category category, std::int64_t bytes) : category_(category), bytes_(bytes) {
+  cache().count_held(category_, bytes_);
+}
+
+Held::~Held() { cache().count_held(category_, -bytes_); }
+
 Usage usage() {
   constexpr auto runtime = static_cast<std::size_t>(Category::runtime);
   Usage out = cache().usage();

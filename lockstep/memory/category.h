@@ -36,6 +36,20 @@ class Scope {
   Category outer_;
 };
 
+/// Counts memory that LibTorch's allocator did not hand out, a data set in a vector say, as long as
+/// it lives.
+class Held {
+ public:
+  Held(Category category, std::int64_t bytes);
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held();
+
+ private:
+  Category category_;
+  std::int64_t bytes_;
+};
+
 struct Usage {
   std::array<std::int64_t, kCategoryCount> current_bytes{};
   std::array<std::int64_t, kCategoryCount> peak_bytes{};  // at the moment the tagged total peaked

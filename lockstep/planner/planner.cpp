@@ -47,7 +47,7 @@ std::vector<const parallel::StrategyCost*> rows_of(const parallel::ParallelPlan&
 }  // namespace
 
 parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host,
-                                 int world_size) {
+                                 int world_size, std::int64_t data_bytes) {
   config::BatchShapeResult batch = config::settle_batch(config, world_size);
   std::vector<Problem> problems = std::move(batch.problems);
   std::vector<Problem> model_problems = model::check_model(config.model);
@@ -60,7 +60,7 @@ parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& ho
   plan.degree = {1, world_size, 1};
   plan.batch = batch.shape;
   set_buckets(config.parallel, model.parameters(), plan);
-  const parallel::Setting setting{config, model, host, world_size};
+  const parallel::Setting setting{config, model, host, world_size, data_bytes};
   const auto rows = rows_of(plan);
   for (const parallel::StrategyCost* row : rows) append(problems, row->check(setting));
   if (!problems.empty()) throw UsageError(std::move(problems));

@@ -8,8 +8,9 @@
 namespace lockstep::planner {
 
 /// The plan of `config` on `world_size` ranks of `host`.
+/// \param data_bytes what the data sets take in each rank's memory (data::resident_bytes()).
 /// \throws UsageError with every problem of batch, model and strategy.
 [[nodiscard]] parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host,
-                                               int world_size);
+                                               int world_size, std::int64_t data_bytes = 0);
 
 }  // namespace lockstep::planner

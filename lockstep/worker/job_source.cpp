@@ -6,6 +6,7 @@
 
 #include "lockstep/base/run_dir.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/data/formats/data_size.h"
 #include "lockstep/metrics/events_file.h"
 #include "lockstep/planner/planner.h"
 #include "lockstep/topology/cluster.h"
@@ -29,7 +30,8 @@ std::string read_job_file(const std::string& file) {
 std::string make_job(const RankArgs& args, int world_size) {
   planner::Job job;
   job.config = config::load_run_config(args.config_file, args.sets);
-  job.plan = planner::make_plan(job.config, probe_host(), world_size);
+  job.plan = planner::make_plan(job.config, probe_host(), world_size,
+                                data::resident_bytes(job.config.data));
   job.run_dir = make_run_dir(args.run_dir, job.config.run.name).string();
   job.resume = args.resume;
   const std::filesystem::path dir = job.run_dir;

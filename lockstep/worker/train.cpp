@@ -10,6 +10,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/engine/trainer.h"
+#include "lockstep/memory/category.h"
 #include "lockstep/metrics/events_file.h"
 #include "lockstep/model/model.h"
 #include "lockstep/parallel/compose.h"
@@ -38,6 +39,9 @@ class TrainJob {
 
   Exit run() {
     const data::DataPair data = data::open_data(job_.config);
+    const memory::Held data_in_memory(
+        memory::Category::buffers,
+        data.train->resident_bytes() + (data.eval ? data.eval->resident_bytes() : 0));
     const data::Sampler sampler(data.train->size(), seed(), job_.plan.batch.global_batch);
     data::Loader loader(*data.train, sampler,
                         engine::leaves_of_rank(job_.plan.batch, world_->rank()),
@@ -46,6 +50,7 @@ class TrainJob {
         {job_.config, job_.plan, mesh_, {*world_, *world_}},
         model::make_model(job_.config.model, job_.config.data.seq_len, seed()),
         parallel::strategies());
+    memory::release_cached();  // the weights as the model made them, before they became flat
     engine::Trainer trainer({job_.config, job_.plan, *session, *world_, sampler, loader,
                              data.eval.get(), data.train->counts_tokens()});
     return train(trainer);

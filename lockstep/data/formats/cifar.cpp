@@ -96,6 +96,12 @@ CifarFiles find_files(const std::string& location, CifarPart part) {
   return files;
 }
 
+std::int64_t count_images(const CifarFiles& files) {
+  std::int64_t images = 0;
+  for (const std::string& path : files.paths) images += file_bytes(path) / record_bytes(files.kind);
+  return images;
+}
+
 }  // namespace
 
 std::int64_t cifar_classes(CifarKind kind) { return kind == CifarKind::cifar10 ? 10 : 100; }
@@ -130,12 +136,14 @@ void write_cifar(const std::string& path, CifarKind kind, const LabelledImages& 
   write_file(path, std::as_bytes(std::span(bytes)));
 }
 
+std::int64_t count_cifar_images(const std::string& location, CifarPart part) {
+  return count_images(find_files(location, part));
+}
+
 LabelledImages read_cifar(const std::string& location, CifarPart part) {
   const CifarFiles files = find_files(location, part);
   LabelledImages images;
-  std::int64_t total_bytes = 0;
-  for (const std::string& path : files.paths) total_bytes += file_bytes(path);
-  images.pixels.reserve(static_cast<std::size_t>(total_bytes));
+  images.pixels.reserve(static_cast<std::size_t>(count_images(files) * kCifarPixels));
   for (const std::string& path : files.paths) {
     const auto source = open_file(path);
     parse_cifar(*source, files.kind, images);

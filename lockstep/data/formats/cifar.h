@@ -26,6 +26,9 @@ void write_cifar(const std::string& path, CifarKind kind, const LabelledImages& 
 
 enum class CifarPart { train, test };
 
+/// How many images read_cifar() would read, from the sizes of the files; 0 for a missing one.
+[[nodiscard]] std::int64_t count_cifar_images(const std::string& location, CifarPart part);
+
 /// Reads a folder with the standard names (data_batch_1..5.bin and test_batch.bin, or train.bin and
 /// test.bin), or one or more files separated by commas.
 /// \throws EnvironmentFault when a file is missing, BadData when it is corrupt.

@@ -92,15 +92,24 @@ std::string shape_text(const std::vector<std::int64_t>& dims) {
   return text;
 }
 
+std::vector<std::int64_t> read_dims(ByteSource& source) {
+  std::vector<std::int64_t> dims(read_dim_count(source));
+  for (std::int64_t& dim : dims) dim = read_dim(source);
+  return dims;
+}
+
+void require_dims(const ByteSource& source, const std::vector<std::int64_t>& dims,
+                  std::size_t expected) {
+  if (dims.size() == expected) return;
+  fail(source, "LS-2003", 3,
+       "an array of " + shape_text(dims) + ", expected " + std::to_string(expected) + " dimensions",
+       "images have 3 (count, height, width), labels 1");
+}
+
 IdxArray read_idx(const std::string& path, std::size_t dims) {
   const auto source = open_file(path);
   IdxArray array = parse_idx(*source);
-  if (array.dims.size() != dims) {
-    fail(*source, "LS-2003", 3,
-         "an array of " + shape_text(array.dims) + ", expected " + std::to_string(dims) +
-             " dimensions",
-         "images have 3 (count, height, width), labels 1");
-  }
+  require_dims(*source, array.dims, dims);
   return array;
 }
 
@@ -129,8 +138,7 @@ std::string labels_path(const std::string& images) {
 
 IdxArray parse_idx(ByteSource& source) {
   IdxArray array;
-  array.dims.resize(read_dim_count(source));
-  for (std::int64_t& dim : array.dims) dim = read_dim(source);
+  array.dims = read_dims(source);
   const std::uint64_t size = checked_size(source, array.dims);
   const std::uint64_t expected = source.offset_bytes() + size;
   array.values = read_up_to(source, size);
@@ -155,6 +163,13 @@ void write_idx(const std::string& path, const IdxArray& array) {
   }
   bytes.insert(bytes.end(), array.values.begin(), array.values.end());
   write_file(path, std::as_bytes(std::span(bytes)));
+}
+
+std::vector<std::int64_t> read_idx_dims(const std::string& location, IdxPart part) {
+  const auto source = open_file(images_path(location, part));
+  std::vector<std::int64_t> dims = read_dims(*source);
+  require_dims(*source, dims, 3);
+  return dims;
 }
 
 LabelledImages read_idx_images(const std::string& location, IdxPart part) {

@@ -25,6 +25,10 @@ void write_idx(const std::string& path, const IdxArray& array);
 
 enum class IdxPart { train, test };  // "train-images-...", "t10k-images-..."
 
+/// [count, height, width] of the images that read_idx_images() would read, from the header alone.
+/// \throws as parse_idx(), EnvironmentFault when the file is missing.
+[[nodiscard]] std::vector<std::int64_t> read_idx_dims(const std::string& location, IdxPart part);
+
 /// Images with their labels. \param location a folder with the standard names (with or without
 /// ".gz"), or the images file, whose name must contain "images-idx3": the labels file is that name
 /// with "labels-idx1".

@@ -13,6 +13,7 @@ constexpr std::int64_t kBf16Bytes = 2;
 constexpr std::int64_t kPadElements = 64;      // of a parameter in a flat buffer
 constexpr std::int64_t kChunkElements = 4096;  // of the whole flat buffer
 constexpr std::int64_t kControlFields = 5;     // loss, weight in two digits, two votes
+constexpr std::int64_t kLeastKeptBytes = std::int64_t{16} << 20;  // by the allocator
 constexpr std::int64_t kControlTimes = 6;      // of each rank
 
 std::int64_t padded(std::int64_t count, std::int64_t unit) {
@@ -120,6 +121,15 @@ std::int64_t staging_bytes(const ParallelPlan& plan, const Sizes& s) {
   return plan.batch.ordered ? (s.flat + s.control) * kFp32Bytes : 0;
 }
 
+/// The worker itself, freed blocks that the allocator keeps (memory/block_cache.h: an eighth of what
+/// is in use, but nothing frees more than the activations), workspaces of the operators.
+std::int64_t runtime_bytes(const MemoryPlan& memory) {
+  const std::int64_t in_use = memory.parameters + memory.gradients + memory.optimizer +
+                              memory.activations + memory.buffers + memory.communication;
+  const std::int64_t kept = std::max(kLeastKeptBytes, in_use / 8);
+  return kWorkerRuntimeBytes + std::min(kept, memory.activations) + memory.activations / 4;
+}
+
 MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
   const std::int64_t state_bytes = padded(s.flat, kChunkElements) * kFp32Bytes;
   const std::int64_t batches = (setting.config.data.prefetch + 1) * leaves_per_rank(plan);
@@ -129,11 +139,10 @@ MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Siz
   memory.optimizer = (moments(setting.config.optimizer) + (s.bf16 ? 1 : 0)) * state_bytes;
   memory.activations = peak_activation_bytes(setting.model, plan.batch.micro_batch, s);
   memory.buffers = 2 * s.buffer_floats * kFp32Bytes +
-                   batches * plan.batch.micro_batch * setting.model.input_bytes_per_sample;
+                   batches * plan.batch.micro_batch * setting.model.input_bytes_per_sample +
+                   setting.data_bytes;
   memory.communication = staging_bytes(plan, s);
-  // Slack: the first fp32 weights stay in the allocator; blocks and workspaces near half the
-  // activations.
-  memory.runtime = kWorkerRuntimeBytes + s.flat * kFp32Bytes + memory.activations / 2;
+  memory.runtime = runtime_bytes(memory);
   return memory;
 }
 

@@ -19,6 +19,7 @@ struct Setting {
   const model::ModelStats& model;
   const Host& host;
   int world_size = 1;
+  std::int64_t data_bytes = 0;  // of the data sets that each rank holds in memory
 };
 
 /// One row: pure functions.
