@@ -73,6 +73,19 @@ endfunction()
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/optim/update_kernel.cpp PROPERTIES
     COMPILE_OPTIONS "-O3;-funroll-loops;-ffp-contract=off;-fno-math-errno;-fno-trapping-math"
     SKIP_PRECOMPILE_HEADERS ON)
+# One file of reduction kernels an instruction set; which one runs is decided at run time.
+foreach(isa portable avx2 avx512)
+  set(flags "-O3;-ffp-contract=off;-fno-math-errno;-fno-trapping-math")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    if(isa STREQUAL "avx2")
+      list(APPEND flags -mavx2 -mf16c)
+    elseif(isa STREQUAL "avx512")
+      list(APPEND flags -mavx512f -mavx512bw -mavx512vl -mf16c -mprefer-vector-width=512)
+    endif()
+  endif()
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/comm/shm/reduce_kernel_${isa}.cpp
+      PROPERTIES COMPILE_OPTIONS "${flags}")
+endforeach()
 # The model's vector loops do the same.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/model/vector_kernel.cpp PROPERTIES
     COMPILE_OPTIONS "-O3;-ffp-contract=off;-fno-math-errno;-fno-trapping-math"

@@ -128,6 +128,21 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-4005", "connections between ranks failed",
      "All ranks joined, but the direct connections between them could not be made: a rank ended in "
      "between, or a firewall blocks free ports between the hosts."},
+    {"LS-4010", "no room for shared memory",
+     "Ranks of one host exchange data through /dev/shm, whose pages are reserved when a group is "
+     "made. It is too small or full: containers get 64 MB unless told otherwise (--shm-size), and "
+     "other programs may hold the rest."},
+    {"LS-4011", "another rank's shared memory cannot be opened",
+     "Ranks of one host open each other's memory through /proc, which needs one user and one view "
+     "of the processes: run them in one container, or with --pid=host."},
+    {"LS-4012", "shared memory of another version",
+     "The memory that ranks of one host share was not laid out by this build of lockstep for this "
+     "number of ranks. Start all ranks from one build."},
+    {"LS-4013", "ranks entered different collectives",
+     "All ranks of a group must enter the same collectives in the same order, with one dtype and "
+     "count. Both sides and their call sites are named; no rank was handed a result, and the group "
+     "is over. Usual causes: a condition that differs between ranks around a collective, batches or "
+     "models of different shapes, ranks started with different configurations."},
     {"LS-4101", "a wait on the store ran out of time",
      "A key that another rank sets never came. The rank that should have set it has ended, "
      "hangs, or was never started."},

@@ -1,0 +1,77 @@
+// Drives the collectives of one rank in the order they were issued.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "lockstep/comm/shm/operation.h"
+
+namespace lockstep::comm::shm {
+
+/// Thread-safe. Small collectives run in the caller; large ones on a thread of the engine's own
+/// while nobody waits, and in the waiting thread as soon as somebody does.
+class Engine {
+ public:
+  struct Options {
+    bool crowded = false;  // more ranks than cores
+    std::string name = "world";
+  };
+
+  Engine(const Segment& segment, Options options);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  /// Abandons what is in flight.
+  ~Engine();
+
+  /// Collective, asynchronous. \throws PeerLost, Disagreement when the group is over.
+  [[nodiscard]] std::shared_ptr<Operation> issue(Request request);
+  /// \throws PeerLost (LS-4002) naming who is missing when `deadline` passes, or a rank ended;
+  /// Disagreement (LS-4013) when ranks entered different collectives.
+  void wait(Operation& operation, std::chrono::milliseconds deadline);
+  /// Makes progress without waiting.
+  [[nodiscard]] bool poll(Operation& operation);
+
+  /// Called once for each operation, in order, by the thread that ended it.
+  void on_end(std::function<void(const Operation&)> listener) { listener_ = std::move(listener); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  bool advance();
+  void end_front();
+  void fail_all(std::exception_ptr error);
+  [[nodiscard]] std::exception_ptr abort_error() const;
+  [[noreturn]] void time_out(const Operation& operation, std::chrono::milliseconds waited);
+  void wake_thread();
+  [[nodiscard]] Operation* front();
+
+  const Segment& segment_;
+  const Options options_;
+  std::function<void(const Operation&)> listener_;
+
+  std::mutex drive_;  // held by the thread that advances operations
+  Progress progress_;
+
+  std::mutex queue_mutex_;  // held for some instructions
+  std::deque<std::shared_ptr<Operation>> queue_;
+  std::exception_ptr over_;  // the group has ended
+
+  std::atomic<int> waiters_{0};  // threads that want to drive: the engine's own makes room
+  std::atomic<bool> queued_{false};
+  std::mutex thread_mutex_;
+  std::condition_variable thread_wakes_;
+  std::atomic<bool> thread_sleeps_{false};
+  bool kicked_ = false;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::comm::shm

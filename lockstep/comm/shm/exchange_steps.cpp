@@ -1,0 +1,174 @@
+#include "lockstep/comm/shm/exchange_steps.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace lockstep::comm::shm {
+namespace {
+
+constexpr std::uint64_t kAhead = 4;  // steps sent before the others' are read
+
+std::size_t piece_at(std::size_t total_bytes, std::size_t offset_bytes, std::size_t piece_bytes) {
+  return offset_bytes < total_bytes ? std::min(piece_bytes, total_bytes - offset_bytes) : 0;
+}
+
+}  // namespace
+
+ExchangeSteps::ExchangeSteps(const Segment& segment, Request request)
+    : Operation(segment, std::move(request)),
+      individual_(request_.kind.collective == Collective::scatter ||
+                  request_.kind.collective == Collective::all_to_all),
+      outgoing_(static_cast<std::size_t>(ranks())),
+      incoming_(static_cast<std::size_t>(ranks())) {
+  plan();
+}
+
+void ExchangeSteps::plan() {
+  const bool is_root = request_.kind.root == static_cast<std::uint32_t>(rank());
+  const std::size_t bytes = request_.count * element_bytes();
+  switch (request_.kind.collective) {
+    case Collective::broadcast:
+      if (is_root) {
+        outgoing_[0] = {static_cast<const std::byte*>(request_.input), bytes};
+      } else {
+        incoming_[request_.kind.root] = {static_cast<std::byte*>(request_.output), bytes};
+      }
+      break;
+    case Collective::all_gather:
+      plan_common(true, true);
+      break;
+    case Collective::gather:
+      plan_common(!is_root, is_root);
+      break;
+    default:
+      plan_parts();
+  }
+}
+
+void ExchangeSteps::plan_common(bool sends, bool reads_all) {
+  const std::size_t bytes = request_.count * element_bytes();
+  const auto* const input = static_cast<const std::byte*>(request_.input);
+  if (sends) outgoing_[0] = {input, bytes};
+  if (!reads_all) return;
+  auto* const output = static_cast<std::byte*>(request_.output);
+  for (std::size_t r = 0; r < incoming_.size(); ++r) incoming_[r] = {output + r * bytes, bytes};
+  std::byte* const own = output + static_cast<std::size_t>(rank()) * bytes;
+  if (own != input) std::memcpy(own, input, bytes);
+}
+
+void ExchangeSteps::plan_parts() {
+  const bool scatters = request_.kind.collective == Collective::scatter;
+  const bool is_root = request_.kind.root == static_cast<std::uint32_t>(rank());
+  const auto* from = static_cast<const std::byte*>(request_.input);
+  auto* to = static_cast<std::byte*>(request_.output);
+  for (std::size_t r = 0; r < outgoing_.size(); ++r) {
+    const auto elements = [&](const std::vector<std::size_t>& counts) {
+      return counts.empty() ? request_.count : counts[r];
+    };
+    if (!scatters || is_root) {
+      outgoing_[r] = {from, elements(request_.send_counts) * element_bytes()};
+      from += outgoing_[r].bytes;
+    }
+    if (!scatters || r == request_.kind.root) {
+      incoming_[r] = {to, elements(request_.receive_counts) * element_bytes()};
+      to += incoming_[r].bytes;
+    }
+  }
+  const auto me = static_cast<std::size_t>(rank());
+  const Outgoing& own = outgoing_[me];
+  if (own.bytes > 0 && own.from != incoming_[me].to) {
+    std::memcpy(incoming_[me].to, own.from, std::min(own.bytes, incoming_[me].bytes));
+  }
+}
+
+void ExchangeSteps::enter(Slot& slot, const Progress& progress) {
+  first_ = progress.steps;
+  for (int r = 0; r < ranks(); ++r) {
+    if (individual_ && r == rank()) continue;  // its own part is copied already
+    slot.stream_bytes = std::max<std::uint64_t>(slot.stream_bytes, outgoing_[static_cast<std::size_t>(r)].bytes);
+  }
+}
+
+/// The longest stream of all ranks, each of which knows only its own.
+void ExchangeSteps::learn_steps() {
+  std::uint64_t longest = 0;
+  for (int r = 0; r < ranks(); ++r) longest = std::max(longest, slot_of(r).stream_bytes);
+  const std::size_t piece = segment_.layout().piece_bytes();
+  steps_ = (longest + piece - 1) / piece;
+  steps_known_ = true;
+}
+
+std::size_t ExchangeSteps::turn(int reader, int writer) const {
+  if (!individual_) return 0;
+  return static_cast<std::size_t>(reader < writer ? reader : reader - 1);
+}
+
+bool ExchangeSteps::all_at_least(Counter RankBlock::*counter, std::uint64_t value) const {
+  for (int r = 0; r < ranks(); ++r) {
+    if (r == rank()) continue;
+    if ((segment_.block(r).*counter).value.load(std::memory_order_acquire) < value) return false;
+  }
+  return true;
+}
+
+bool ExchangeSteps::move() {
+  if (!met()) return false;
+  if (!steps_known_) learn_steps();
+  const bool sent = send();
+  return read() || sent;
+}
+
+bool ExchangeSteps::send() {
+  if (sent_ == steps_ || sent_ >= read_ + kAhead) return false;
+  const Layout& layout = segment_.layout();
+  const std::size_t piece = layout.piece_bytes();
+  const std::uint64_t at = first_ + sent_;
+  const std::uint64_t ring_steps = layout.ring_steps();
+  const auto free = individual_ ? &RankBlock::reduced : &RankBlock::consumed;
+  if (at >= ring_steps && !all_at_least(free, at - ring_steps + 1)) return false;
+  const std::size_t offset = sent_ * piece;
+  if (individual_) {
+    std::byte* const ring = segment_.staged_ring(rank()) + at % ring_steps * layout.step_bytes();
+    for (int r = 0; r < ranks(); ++r) {
+      const Outgoing& part = outgoing_[static_cast<std::size_t>(r)];
+      const std::size_t bytes = r == rank() ? 0 : piece_at(part.bytes, offset, piece);
+      if (bytes > 0) copy_to_ring(ring + turn(r, rank()) * piece, part.from + offset, bytes);
+    }
+  } else if (const std::size_t bytes = piece_at(outgoing_[0].bytes, offset, piece); bytes > 0) {
+    copy_to_ring(segment_.result_ring(rank()) + at % ring_steps * piece, outgoing_[0].from + offset,
+                 bytes);
+  }
+  ++sent_;
+  segment_.publish(segment_.own().staged.value, at + 1);
+  return true;
+}
+
+bool ExchangeSteps::read() {
+  if (read_ == sent_) return false;
+  const Layout& layout = segment_.layout();
+  const std::size_t piece = layout.piece_bytes();
+  const std::uint64_t at = first_ + read_;
+  const std::uint64_t place = at % layout.ring_steps();
+  if (!all_at_least(&RankBlock::staged, at + 1)) return false;
+  for (int r = 0; r < ranks(); ++r) {
+    const Incoming& part = incoming_[static_cast<std::size_t>(r)];
+    const std::size_t bytes = r == rank() ? 0 : piece_at(part.bytes, read_ * piece, piece);
+    if (bytes == 0) continue;
+    const std::byte* const ring = individual_
+                                      ? segment_.staged_ring(r) + place * layout.step_bytes()
+                                      : segment_.result_ring(r) + place * piece;
+    std::memcpy(part.to + read_ * piece, ring + turn(rank(), r) * piece, bytes);
+  }
+  ++read_;
+  segment_.own().reduced.value.store(at + 1, std::memory_order_release);
+  segment_.publish(segment_.own().consumed.value, at + 1);
+  return true;
+}
+
+void ExchangeSteps::leave(Progress& progress) {
+  progress.steps = first_ + steps_;
+  moved_bytes_ = request_.count * element_bytes();
+}
+
+}  // namespace lockstep::comm::shm

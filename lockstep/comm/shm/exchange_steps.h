@@ -1,0 +1,48 @@
+// Large collectives that add nothing. In each step a rank puts one piece where all others read it
+// (broadcast, all_gather, gather), or one piece for each of them (scatter, all_to_all).
+#pragma once
+#include <vector>
+
+#include "lockstep/comm/shm/operation.h"
+
+namespace lockstep::comm::shm {
+
+class ExchangeSteps : public Operation {
+ public:
+  ExchangeSteps(const Segment& segment, Request request);
+
+ private:
+  struct Outgoing {
+    const std::byte* from = nullptr;
+    std::size_t bytes = 0;
+  };
+  struct Incoming {
+    std::byte* to = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  void enter(Slot& slot, const Progress& progress) override;
+  bool move() override;
+  bool finished() const override { return steps_known_ && sent_ == steps_ && read_ == steps_; }
+  void leave(Progress& progress) override;
+
+  void plan();
+  void plan_common(bool sends, bool reads_all);
+  void plan_parts();
+  void learn_steps();
+  bool send();
+  bool read();
+  [[nodiscard]] bool all_at_least(Counter RankBlock::*counter, std::uint64_t value) const;
+  [[nodiscard]] std::size_t turn(int reader, int writer) const;  // place of a reader's piece
+
+  bool individual_;  // a piece for each of the others, not one for all
+  bool steps_known_ = false;
+  std::uint64_t first_ = 0;  // step of the rings at which this operation began
+  std::uint64_t steps_ = 0;
+  std::uint64_t sent_ = 0;  // steps done
+  std::uint64_t read_ = 0;
+  std::vector<Outgoing> outgoing_;  // to each rank; the first one goes to all unless individual_
+  std::vector<Incoming> incoming_;  // from each rank
+};
+
+}  // namespace lockstep::comm::shm

@@ -1,0 +1,99 @@
+#include "lockstep/comm/shm/operation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "lockstep/comm/records/disagreement.h"
+
+namespace lockstep::comm::shm {
+namespace {
+
+std::string text_of(int rank, const Fingerprint& fingerprint, const char* site) {
+  std::string text = "rank " + std::to_string(rank) + " entered " + describe(fingerprint);
+  const std::string place(site, strnlen(site, kSiteBytes));
+  return place.empty() ? text : text + " at " + place;
+}
+
+std::string list_of(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+Operation::Operation(const Segment& segment, Request request)
+    : segment_(segment),
+      request_(std::move(request)),
+      fingerprint_(make_fingerprint(request_.kind, request_.count)) {}
+
+void Operation::start(Progress& progress) {
+  sequence_ = ++progress.sequence;
+  Slot& slot = segment_.own().slots[sequence_ & 1U];
+  slot.fingerprint = fingerprint_;
+  slot.stream_bytes = 0;
+  const std::size_t length = std::min(request_.site.size(), kSiteBytes - 1);
+  std::memcpy(slot.site, request_.site.data(), length);
+  slot.site[length] = '\0';
+  enter(slot, progress);
+  segment_.publish(slot.sequence, sequence_);
+}
+
+bool Operation::advance(Progress& progress) {
+  bool moved = !met() && meet();
+  moved = move() || moved;
+  if (met() && finished()) {
+    leave(progress);
+    done_.store(true, std::memory_order_release);
+    return true;
+  }
+  return moved;
+}
+
+bool Operation::meet() {
+  const int before = met_;
+  while (met_ < ranks()) {
+    if (met_ != rank()) {
+      if (slot_of(met_).sequence.load(std::memory_order_acquire) != sequence_) break;
+      compare(met_);
+    }
+    ++met_;
+  }
+  return met_ != before;
+}
+
+void Operation::compare(int other) {
+  const Slot& theirs = slot_of(other);
+  if (theirs.fingerprint == fingerprint_) return;
+  const int first = std::min(rank(), other);
+  const int second = std::max(rank(), other);
+  const std::string what =
+      "collective #" + std::to_string(sequence_) + ": " +
+      text_of(first, slot_of(first).fingerprint, slot_of(first).site) + ", " +
+      text_of(second, slot_of(second).fingerprint, slot_of(second).site);
+  segment_.abort(what);
+  throw Disagreement(what);
+}
+
+void Operation::fail(std::exception_ptr error) {
+  error_ = std::move(error);
+  done_.store(true, std::memory_order_release);
+}
+
+std::string Operation::missing() const {
+  std::vector<int> absent;
+  std::vector<int> slow;
+  for (int r = 0; r < ranks(); ++r) {
+    if (r == rank()) continue;
+    const bool here = slot_of(r).sequence.load(std::memory_order_acquire) == sequence_;
+    (here ? slow : absent).push_back(r);
+  }
+  if (!absent.empty()) return list_of(absent) + (absent.size() == 1 ? " has" : " have") + " not entered it";
+  return "all ranks entered it; " + list_of(slow) + " stopped within it";
+}
+
+}  // namespace lockstep::comm::shm

@@ -1,0 +1,93 @@
+// One collective in flight: a state machine that is driven without ever blocking.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/shm/fingerprint.h"
+#include "lockstep/comm/shm/reduce_kernel.h"
+#include "lockstep/comm/shm/segment.h"
+
+namespace lockstep::comm::shm {
+
+/// What a rank asks for. Buffers are contiguous and stay valid until the operation is done.
+struct Request {
+  CollectiveKind kind;
+  const void* input = nullptr;  // this rank's contribution; null where it has none
+  void* output = nullptr;       // the result; may be `input` where both have one size
+  /// Elements of the whole buffer (all_reduce, reduce, broadcast), else of one rank's part.
+  std::size_t count = 0;
+  std::vector<std::size_t> send_counts;     // all_to_all: elements to each rank, packed in order
+  std::vector<std::size_t> receive_counts;  // and from each
+  std::string site;                         // call site: "trainer.cpp:88", "bucket 4"
+};
+
+/// What the operations of one group share, each starting where the one before ended.
+struct Progress {
+  std::uint64_t sequence = 0;  // collectives entered
+  std::uint64_t steps = 0;     // of the rings, equal on all ranks between two operations
+};
+
+class Operation {
+ public:
+  Operation(const Segment& segment, Request request);
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  virtual ~Operation() = default;
+
+  /// Enters the collective: others see it from now on.
+  void start(Progress& progress);
+  /// Does what can be done now; false = nothing. Sets done(). \throws Disagreement.
+  [[nodiscard]] bool advance(Progress& progress);
+
+  [[nodiscard]] bool started() const { return sequence_ != 0; }
+  [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
+  /// Ends it with an error that every later wait() throws.
+  void fail(std::exception_ptr error);
+  [[nodiscard]] std::exception_ptr error() const { return error_; }
+
+  [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
+  [[nodiscard]] const Request& request() const { return request_; }
+  [[nodiscard]] std::size_t moved_bytes() const { return moved_bytes_; }
+  /// "rank 1 has not entered it", "ranks 0 and 2 stopped within it".
+  [[nodiscard]] std::string missing() const;
+
+ protected:
+  /// Puts the payload where others read it; `slot` is this rank's.
+  virtual void enter(Slot& slot, const Progress& progress) = 0;
+  /// One look at what came; true = something moved.
+  virtual bool move() = 0;
+  virtual bool finished() const = 0;
+  virtual void leave(Progress& /*progress*/) {}
+
+  [[nodiscard]] bool met() const { return met_ == ranks(); }
+  [[nodiscard]] int rank() const { return segment_.rank(); }
+  [[nodiscard]] int ranks() const { return segment_.ranks(); }
+  [[nodiscard]] std::size_t element_bytes() const { return bytes_of(request_.kind.type); }
+  [[nodiscard]] const Slot& slot_of(int rank) const {
+    return segment_.block(rank).slots[sequence_ & 1U];
+  }
+
+  const Segment& segment_;
+  const Request request_;
+  std::size_t moved_bytes_ = 0;
+
+ private:
+  bool meet();
+  void compare(int other);
+
+  const Fingerprint fingerprint_;
+  std::uint64_t sequence_ = 0;
+  int met_ = 0;  // ranks below this one have been seen to enter the same collective
+  std::exception_ptr error_;
+  std::atomic<bool> done_{false};
+};
+
+/// The way that suits the request: at once for what is small, else in steps through the rings.
+[[nodiscard]] std::shared_ptr<Operation> make_operation(const Segment& segment, Request request);
+
+}  // namespace lockstep::comm::shm

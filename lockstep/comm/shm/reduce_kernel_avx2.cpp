@@ -1,0 +1,12 @@
+// Compiled for avx2 (cmake/Layers.cmake).
+#include "lockstep/comm/shm/reduce_kernel_impl.h"
+#include "lockstep/comm/shm/reduce_kernel_sets.h"
+
+namespace lockstep::comm::shm {
+
+const Kernels& avx2_kernels() {
+  static constexpr Kernels kKernels{"avx2", reduce_function, copy_stream_bytes};
+  return kKernels;
+}
+
+}  // namespace lockstep::comm::shm

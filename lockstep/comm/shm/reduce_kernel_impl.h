@@ -1,0 +1,341 @@
+// Included once by the file of each instruction set, which is compiled for it; everything here has
+// internal linkage, so that no instruction set leaks into another's code.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "lockstep/comm/shm/reduce_kernel.h"
+
+namespace lockstep::comm::shm {
+namespace {
+
+constexpr std::size_t kTile = 512;  // elements: accumulators stay in the first-level cache
+
+// --- 16-bit floating point -----------------------------------------------------------------
+
+struct Bf16 {
+  std::uint16_t bits;
+};
+struct F16 {
+  std::uint16_t bits;
+};
+
+inline float float_of(std::uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+inline std::uint32_t bits_of(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+inline float widen(Bf16 value) { return float_of(static_cast<std::uint32_t>(value.bits) << 16); }
+
+/// Rounds to nearest, ties to even; NaN stays NaN.
+inline Bf16 narrow_bf16(float value) {
+  const std::uint32_t bits = bits_of(value);
+  const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+  const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+  return {static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40U : rounded)};
+}
+
+inline float widen(F16 value) {
+#if defined(__F16C__)
+  return _cvtsh_ss(value.bits);
+#else
+  const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16;
+  const std::uint32_t magnitude = value.bits & 0x7fffU;
+  if (magnitude >= 0x7c00U) return float_of(sign | 0x7f800000U | ((magnitude & 0x3ffU) << 13));
+  if (magnitude >= 0x400U) return float_of(sign | ((magnitude << 13) + (112U << 23)));
+  const float subnormal = static_cast<float>(magnitude) * 0x1p-24F;  // exact
+  return float_of(sign | bits_of(subnormal));
+#endif
+}
+
+inline F16 narrow_f16(float value) {
+#if defined(__F16C__)
+  return {static_cast<std::uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT))};
+#else
+  const std::uint32_t bits = bits_of(value);
+  const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
+  const std::uint32_t magnitude = bits & 0x7fffffffU;
+  if (magnitude > 0x7f800000U) {  // NaN keeps its upper bits
+    return {static_cast<std::uint16_t>(sign | 0x7e00U | ((magnitude >> 13) & 0x3ffU))};
+  }
+  if (magnitude >= 0x47800000U) return {static_cast<std::uint16_t>(sign | 0x7c00U)};
+  if (magnitude < 0x38800000U) {  // subnormal: adding 0.5 makes the hardware round at bit 2^-24
+    const std::uint32_t shifted = bits_of(float_of(magnitude) + 0.5F) - bits_of(0.5F);
+    return {static_cast<std::uint16_t>(sign | shifted)};
+  }
+  const std::uint32_t odd = (magnitude >> 13) & 1U;
+  const std::uint32_t rounded = (magnitude - (112U << 23) + 0xfffU + odd) >> 13;
+  return {static_cast<std::uint16_t>(sign | rounded)};
+#endif
+}
+
+// --- what one element is accumulated in -----------------------------------------------------
+
+template <class T>
+struct Element {
+  using Wide = T;
+  static Wide load(T value) { return value; }
+  static T store(Wide value) { return value; }
+};
+template <>
+struct Element<Bf16> {
+  using Wide = float;
+  static Wide load(Bf16 value) { return widen(value); }
+  static Bf16 store(Wide value) { return narrow_bf16(value); }
+};
+template <>
+struct Element<F16> {
+  using Wide = float;
+  static Wide load(F16 value) { return widen(value); }
+  static F16 store(Wide value) { return narrow_f16(value); }
+};
+
+// Integers add and multiply as unsigned numbers: overflow wraps, as in PyTorch.
+template <class T>
+struct Wrap {
+  using Type = T;
+};
+template <>
+struct Wrap<std::int8_t> {
+  using Type = std::uint8_t;
+};
+template <>
+struct Wrap<std::int16_t> {
+  using Type = std::uint32_t;  // uint16_t would be promoted to int, whose product overflows
+};
+template <>
+struct Wrap<std::int32_t> {
+  using Type = std::uint32_t;
+};
+template <>
+struct Wrap<std::int64_t> {
+  using Type = std::uint64_t;
+};
+
+struct Sum {
+  template <class T>
+  static T apply(T a, T b) {
+    using W = typename Wrap<T>::Type;
+    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
+  }
+};
+struct Product {
+  template <class T>
+  static T apply(T a, T b) {
+    using W = typename Wrap<T>::Type;
+    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
+  }
+};
+struct Min {  // NaN wins, as in PyTorch
+  template <class T>
+  static T apply(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
+};
+struct Max {
+  template <class T>
+  static T apply(T a, T b) {
+    return b > a || b != b ? b : a;
+  }
+};
+struct And {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a & b);
+  }
+};
+struct Or {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a | b);
+  }
+};
+struct Xor {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
+};
+
+// --- the tree ---------------------------------------------------------------------------------
+
+/// wide[0..count) = the tree over terms [first, last) of elements [offset, offset + count).
+template <class T, class Op>
+void reduce_tile(typename Element<T>::Wide* wide, const void* const* terms, int first, int last,
+                 std::size_t offset, std::size_t count) {
+  using E = Element<T>;
+  const T* const a = static_cast<const T*>(terms[first]) + offset;
+  if (last - first == 1) {
+    for (std::size_t i = 0; i < count; ++i) wide[i] = E::load(a[i]);
+    return;
+  }
+  if (last - first == 2) {
+    const T* const b = static_cast<const T*>(terms[first + 1]) + offset;
+    for (std::size_t i = 0; i < count; ++i) wide[i] = Op::apply(E::load(a[i]), E::load(b[i]));
+    return;
+  }
+  typename E::Wide right[kTile];
+  const int middle = first + (last - first) / 2;
+  reduce_tile<T, Op>(wide, terms, first, middle, offset, count);
+  reduce_tile<T, Op>(right, terms, middle, last, offset, count);
+  for (std::size_t i = 0; i < count; ++i) wide[i] = Op::apply(wide[i], right[i]);
+}
+
+/// `Mean` divides by n before the one rounding.
+template <class T, class Op, bool Mean>
+void reduce_array(void* out, const void* const* terms, int n, std::size_t count) {
+  using E = Element<T>;
+  using Wide = typename E::Wide;
+  T* const result = static_cast<T*>(out);
+  if (n == 2 && !Mean) {
+    const T* const a = static_cast<const T*>(terms[0]);
+    const T* const b = static_cast<const T*>(terms[1]);
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < count; ++i) {
+      result[i] = E::store(Op::apply(E::load(a[i]), E::load(b[i])));
+    }
+    return;
+  }
+  Wide wide[kTile];
+  for (std::size_t offset = 0; offset < count; offset += kTile) {
+    const std::size_t tile = count - offset < kTile ? count - offset : kTile;
+    reduce_tile<T, Op>(wide, terms, 0, n, offset, tile);
+    if constexpr (Mean) {
+      for (std::size_t i = 0; i < tile; ++i) wide[i] = static_cast<Wide>(wide[i] / static_cast<Wide>(n));
+    }
+    for (std::size_t i = 0; i < tile; ++i) result[offset + i] = E::store(wide[i]);
+  }
+}
+
+// --- the table --------------------------------------------------------------------------------
+
+template <class T>
+ReduceFunction arithmetic(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return reduce_array<T, Sum, false>;
+    case Reduction::product:
+      return reduce_array<T, Product, false>;
+    case Reduction::min:
+      return reduce_array<T, Min, false>;
+    case Reduction::max:
+      return reduce_array<T, Max, false>;
+    default:
+      return nullptr;
+  }
+}
+
+template <class T>
+ReduceFunction floating(Reduction reduction) {
+  return reduction == Reduction::mean ? reduce_array<T, Sum, true> : arithmetic<T>(reduction);
+}
+
+template <class T>
+ReduceFunction integral(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::bit_and:
+      return reduce_array<T, And, false>;
+    case Reduction::bit_or:
+      return reduce_array<T, Or, false>;
+    case Reduction::bit_xor:
+      return reduce_array<T, Xor, false>;
+    default:
+      return arithmetic<T>(reduction);
+  }
+}
+
+ReduceFunction boolean(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+    case Reduction::max:
+    case Reduction::bit_or:
+      return reduce_array<std::uint8_t, Or, false>;
+    case Reduction::product:
+    case Reduction::min:
+    case Reduction::bit_and:
+      return reduce_array<std::uint8_t, And, false>;
+    case Reduction::bit_xor:
+      return reduce_array<std::uint8_t, Xor, false>;
+    case Reduction::mean:
+      break;
+  }
+  return nullptr;
+}
+
+ReduceFunction reduce_function(ElementType type, Reduction reduction) {
+  switch (type) {
+    case ElementType::f32:
+      return floating<float>(reduction);
+    case ElementType::f64:
+      return floating<double>(reduction);
+    case ElementType::bf16:
+      return floating<Bf16>(reduction);
+    case ElementType::f16:
+      return floating<F16>(reduction);
+    case ElementType::i8:
+      return integral<std::int8_t>(reduction);
+    case ElementType::u8:
+      return integral<std::uint8_t>(reduction);
+    case ElementType::i16:
+      return integral<std::int16_t>(reduction);
+    case ElementType::i32:
+      return integral<std::int32_t>(reduction);
+    case ElementType::i64:
+      return integral<std::int64_t>(reduction);
+    case ElementType::boolean:
+      return boolean(reduction);
+  }
+  return nullptr;
+}
+
+#if defined(__AVX512F__)
+constexpr std::size_t kVector = 64;
+inline void stream_vector(std::byte* out, const std::byte* in) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(out),
+                      _mm512_loadu_si512(reinterpret_cast<const void*>(in)));
+}
+#elif defined(__AVX2__)
+constexpr std::size_t kVector = 32;
+inline void stream_vector(std::byte* out, const std::byte* in) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(out),
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
+}
+#elif defined(__x86_64__)
+constexpr std::size_t kVector = 16;
+inline void stream_vector(std::byte* out, const std::byte* in) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(out),
+                   _mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+}
+#endif
+
+void copy_stream_bytes(void* out, const void* in, std::size_t bytes) {
+#if defined(__x86_64__)
+  auto* to = static_cast<std::byte*>(out);
+  const auto* from = static_cast<const std::byte*>(in);
+  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(to) % kVector;
+  const std::size_t head = misaligned == 0 ? 0 : kVector - misaligned;
+  if (bytes < head + kVector) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  std::memcpy(to, from, head);
+  std::size_t at = head;
+  for (; at + kVector <= bytes; at += kVector) stream_vector(to + at, from + at);
+  std::memcpy(to + at, from + at, bytes - at);
+#else
+  std::memcpy(out, in, bytes);
+#endif
+}
+
+}  // namespace
+}  // namespace lockstep::comm::shm

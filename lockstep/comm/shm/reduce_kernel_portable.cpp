@@ -1,0 +1,12 @@
+// Compiled for portable (cmake/Layers.cmake).
+#include "lockstep/comm/shm/reduce_kernel_impl.h"
+#include "lockstep/comm/shm/reduce_kernel_sets.h"
+
+namespace lockstep::comm::shm {
+
+const Kernels& portable_kernels() {
+  static constexpr Kernels kKernels{"portable", reduce_function, copy_stream_bytes};
+  return kKernels;
+}
+
+}  // namespace lockstep::comm::shm

@@ -1,0 +1,63 @@
+// One rank's view of a group's shared memory: where everything lies, who sleeps, whether it is over.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lockstep/comm/shm/layout.h"
+
+namespace lockstep::comm::shm {
+
+class Segment {
+ public:
+  /// Prepares fresh zeroed memory of Layout::total_bytes().
+  static void format(std::span<std::byte> memory, const Layout& layout);
+
+  /// \throws BadData (LS-4012) when the memory was not made by this version for `ranks` ranks: every
+  /// field of the header is checked against the bytes there are.
+  Segment(std::span<std::byte> memory, int rank, int ranks);
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int ranks() const { return layout_.ranks(); }
+  [[nodiscard]] const Layout& layout() const { return layout_; }
+  [[nodiscard]] RankBlock& block(int rank) const { return blocks_[rank]; }
+  [[nodiscard]] RankBlock& own() const { return blocks_[rank_]; }
+  [[nodiscard]] std::byte* direct(int rank, std::uint64_t sequence) const {
+    return data(rank) + (sequence & 1U) * kDirectBytes;
+  }
+  [[nodiscard]] std::byte* staged_ring(int rank) const { return data(rank) + 2 * kDirectBytes; }
+  [[nodiscard]] std::byte* result_ring(int rank) const {
+    return staged_ring(rank) + layout_.ring_bytes();
+  }
+
+  /// Makes what was written before visible, then `value`, and wakes who sleeps.
+  void publish(std::atomic<std::uint64_t>& counter, std::uint64_t value) const;
+  /// Sleeps until another rank publishes, at most `limit`. `seen` = bell() before the last look.
+  void sleep(std::uint32_t seen, std::chrono::microseconds limit) const;
+  /// Announces that this rank is about to sleep; look once more, then sleep() or stay_awake().
+  [[nodiscard]] std::uint32_t prepare_sleep() const;
+  void stay_awake() const;
+
+  /// Ends the group for all its ranks; the first reason given is the one that counts.
+  void abort(std::string_view reason) const;
+  [[nodiscard]] bool aborted() const {
+    return header_->abort.load(std::memory_order_acquire) != 0;
+  }
+  [[nodiscard]] std::string abort_reason() const;
+  void wake(int rank) const;
+
+ private:
+  [[nodiscard]] std::byte* data(int rank) const { return base_ + layout_.data_offset(rank); }
+
+  std::byte* base_;
+  Header* header_;
+  RankBlock* blocks_;
+  Layout layout_;
+  int rank_;
+};
+
+}  // namespace lockstep::comm::shm

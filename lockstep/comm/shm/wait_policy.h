@@ -1,0 +1,42 @@
+// How a thread waits for other ranks: it spins while an answer may come at once, lets others run,
+// and then sleeps.
+#pragma once
+#include <chrono>
+
+#include "lockstep/comm/shm/segment.h"
+
+namespace lockstep::comm::shm {
+
+class WaitPolicy {
+ public:
+  /// \param crowded more ranks than cores: a spinning rank would keep the one it waits for from
+  /// running.
+  explicit WaitPolicy(bool crowded) : crowded_(crowded) {}
+
+  /// Called after a look that found nothing; `look` is tried once more before sleeping.
+  template <class Look>
+  bool pause(const Segment& segment, Look&& look) {
+    if (spin()) return false;
+    const std::uint32_t seen = segment.prepare_sleep();
+    if (look()) {
+      segment.stay_awake();
+      return true;
+    }
+    segment.sleep(seen, kLongestSleep);
+    return false;
+  }
+  void reset() { looks_ = 0; }
+
+ private:
+  static constexpr std::chrono::milliseconds kLongestSleep{20};  // then deadlines are looked at
+  static constexpr std::chrono::microseconds kSpin{50};
+
+  /// False when it has spun long enough.
+  [[nodiscard]] bool spin();
+
+  bool crowded_;
+  unsigned looks_ = 0;
+  std::chrono::steady_clock::time_point began_{};
+};
+
+}  // namespace lockstep::comm::shm
