@@ -40,6 +40,16 @@ void check_broadcast(const at::Tensor& tensor, int root, int size) {
   LOCKSTEP_CHECK(root >= 0 && root < size, "broadcast from a rank outside the group");
 }
 
+void check_reduce_scatter(const at::Tensor& output, const at::Tensor& input, int size) {
+  check_buffer(output);
+  check_buffer(input);
+  LOCKSTEP_CHECK(can_reduce(input.scalar_type()),
+                 std::string("reduce_scatter does not take ") + c10::toString(input.scalar_type()));
+  LOCKSTEP_CHECK(output.scalar_type() == input.scalar_type(), "reduce_scatter changes no dtype");
+  LOCKSTEP_CHECK(input.numel() == size * output.numel(),
+                 "the input of reduce_scatter has the shape [n, *output.shape]");
+}
+
 void check_all_gather(const at::Tensor& output, const at::Tensor& input, int size) {
   check_buffer(output);
   check_buffer(input);

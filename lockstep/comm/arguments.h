@@ -7,6 +7,7 @@ namespace lockstep::comm {
 /// \throws Bug when an argument breaks the contract of Group.
 void check_all_reduce(const at::Tensor& tensor, ReduceOp op, Order order, int size);
 void check_broadcast(const at::Tensor& tensor, int root, int size);
+void check_reduce_scatter(const at::Tensor& output, const at::Tensor& input, int size);
 void check_all_gather(const at::Tensor& output, const at::Tensor& input, int size);
 
 }  // namespace lockstep::comm

@@ -9,12 +9,13 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/arguments.h"
 #include "lockstep/comm/gloo_mesh.h"
+#include "lockstep/comm/gloo_scatter.h"
 #include "lockstep/comm/group.h"
 #include "lockstep/comm/instant_group.h"
 #include "lockstep/comm/join.h"
 #include "lockstep/comm/local_address.h"
-#include "lockstep/comm/records/record_ring.h"
-#include "lockstep/comm/store_adapter.h"
+#include "lockstep/comm/make_group.h"
+#include "lockstep/comm/records/group_flight.h"
 #include "lockstep/comm/tree_reducer.h"
 #include "lockstep/store/server.h"
 
@@ -27,16 +28,16 @@ constexpr std::chrono::seconds kCloseDeadline{1};
 
 /// What one group's collectives share with the group; lives as long as the last of them.
 struct Context {
-  GroupOptions options;
-  RecordRing ring;
+  explicit Context(const GroupOptions& given)
+      : options(given), flight(given.flight, given.name, given.rank, given.size) {}
 
-  [[nodiscard]] PeerLost lost(std::int64_t seq, const std::exception& error) const {
-    const auto record = ring.find(seq);
-    const auto last = ring.last_completed();
-    std::string what = (record ? describe(*record) : "collective #" + std::to_string(seq)) +
-                       " failed (deadline " + to_text(options.deadline) + "): " + cause_text(error);
-    what += last ? "; last completed here: " + describe(*last) : "; none had completed before";
-    return PeerLost({"LS-4002", where_of(options), std::move(what),
+  const GroupOptions options;
+  GroupFlight flight;
+
+  [[nodiscard]] PeerLost lost(Ticket ticket, const std::exception& error) {
+    flight.ended(ticket, false);
+    return PeerLost({"LS-4002", where_of(options),
+                     flight.failure_text(ticket, to_text(options.deadline), cause_text(error)),
                      "a peer ended or hangs: look for the first rank that failed, this one only "
                      "noticed"});
   }
@@ -73,31 +74,55 @@ std::string_view dtype_name(at::ScalarType dtype) {
   }
 }
 
-/// Waits for `Pending` (a c10d::Work or a TreeWork), keeps the record and translates errors.
+/// Waits for `Pending` (a c10d::Work or a TreeWork) and translates errors.
 template <class Pending, class IsDone>
 class RecordedWork : public Work {
  public:
-  RecordedWork(std::shared_ptr<Context> context, std::int64_t seq, Pending pending, IsDone is_done)
-      : context_(std::move(context)), seq_(seq), pending_(std::move(pending)), is_done_(is_done) {}
+  RecordedWork(std::shared_ptr<Context> context, Ticket ticket, Pending pending, IsDone is_done)
+      : context_(std::move(context)),
+        ticket_(ticket),
+        pending_(std::move(pending)),
+        is_done_(is_done) {}
 
   void wait() override {
     try {
       pending_->wait(context_->options.deadline);
     } catch (const std::exception& error) {
-      context_->ring.end(seq_, CollectiveState::failed);
-      throw context_->lost(seq_, error);
+      throw context_->lost(ticket_, error);
     }
-    context_->ring.end(seq_, CollectiveState::completed);
+    context_->flight.ended(ticket_, true);
   }
 
   [[nodiscard]] bool done() override { return is_done_(*pending_); }
 
  private:
   const std::shared_ptr<Context> context_;
-  const std::int64_t seq_;
+  const Ticket ticket_;
   const Pending pending_;
   const IsDone is_done_;
 };
+
+/// The end of a collective is recorded when it comes, not when somebody waits for it: a verdict must
+/// not take what is only not looked at yet for stuck.
+void record_end(const c10::intrusive_ptr<c10d::Work>& work, std::shared_ptr<Context> context,
+                Ticket ticket) {
+  const auto future = work->getFuture();
+  if (!future) return;
+  future->addCallback([context = std::move(context), ticket](c10::ivalue::Future& done) {
+    context->flight.ended(ticket, !done.hasError());
+  });
+}
+void record_end(const std::shared_ptr<ScatterWork>& work, std::shared_ptr<Context> context,
+                Ticket ticket) {
+  record_end(work->exchange(), std::move(context), ticket);
+}
+
+void record_end(const std::shared_ptr<TreeWork>& work, std::shared_ptr<Context> context,
+                Ticket ticket) {
+  work->on_end([context = std::move(context), ticket](bool ok) {
+    context->flight.ended(ticket, ok);
+  });
+}
 
 /// The connections of a group: one mesh for what the caller issues, and where Order::tree needs
 /// more than one exchange, a second one for what the tree's thread issues.
@@ -122,13 +147,15 @@ class GlooGroup : public Group {
                                                  Order order) override;
   [[nodiscard]] std::unique_ptr<Work> broadcast(at::Tensor tensor, int root) override;
   [[nodiscard]] std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input) override;
+  [[nodiscard]] std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
+                                                     ReduceOp op) override;
   void barrier() override;
   [[nodiscard]] std::int64_t payload_bytes() const override { return payload_bytes_; }
 
  private:
-  std::int64_t enter(std::string_view op, const at::Tensor& payload);
+  Ticket enter(std::string_view op, const at::Tensor& payload);
   template <class Issue>
-  std::unique_ptr<Work> track(std::int64_t seq, Issue issue);
+  std::unique_ptr<Work> track(Ticket ticket, Issue issue);
 
   std::unique_ptr<store::Server> server_;
   std::shared_ptr<Context> context_;
@@ -150,16 +177,19 @@ GlooGroup::~GlooGroup() {
   }
 }
 
-std::int64_t GlooGroup::enter(std::string_view op, const at::Tensor& payload) {
-  payload_bytes_ += static_cast<std::int64_t>(payload.nbytes());
-  return context_->ring.begin(op, dtype_name(payload.scalar_type()), payload.numel());
+Ticket GlooGroup::enter(std::string_view op, const at::Tensor& payload) {
+  const auto bytes = static_cast<std::int64_t>(payload.nbytes());
+  payload_bytes_ += bytes;
+  return context_->flight.begin(op, dtype_name(payload.scalar_type()), payload.numel(), bytes);
 }
 
 /// Issues a collective; after a lost peer Gloo already throws here.
 template <class Issue>
-std::unique_ptr<Work> GlooGroup::track(std::int64_t seq, Issue issue) {
+std::unique_ptr<Work> GlooGroup::track(Ticket ticket, Issue issue) {
   try {
     auto pending = issue();
+    context_->flight.started(ticket);
+    record_end(pending, context_, ticket);
     const auto is_done = [](auto& work) {
       if constexpr (requires { work.done(); })
         return work.done();
@@ -167,22 +197,21 @@ std::unique_ptr<Work> GlooGroup::track(std::int64_t seq, Issue issue) {
         return work.isCompleted();
     };
     return std::make_unique<RecordedWork<decltype(pending), decltype(is_done)>>(
-        context_, seq, std::move(pending), is_done);
+        context_, ticket, std::move(pending), is_done);
   } catch (const std::exception& error) {
-    context_->ring.end(seq, CollectiveState::failed);
-    throw context_->lost(seq, error);
+    throw context_->lost(ticket, error);
   }
 }
 
 std::unique_ptr<Work> GlooGroup::all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
   check_all_reduce(tensor, op, order, size());
   if (tensor.numel() == 0) return finished_work();
-  const auto seq = enter(order == Order::tree ? "tree all_reduce" : "all_reduce", tensor);
+  const auto ticket = enter(order == Order::tree ? "tree all_reduce" : "all_reduce", tensor);
   auto flat = tensor.detach().view(-1);
   if (order == Order::tree && mesh_->tree != nullptr) {
-    return track(seq, [&] { return mesh_->tree->start(flat); });
+    return track(ticket, [&] { return mesh_->tree->start(flat); });
   }
-  return track(seq, [&] {  // with two ranks a + b is the whole tree
+  return track(ticket, [&] {  // with two ranks a + b is the whole tree
     std::vector<at::Tensor> tensors{flat};
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
@@ -193,8 +222,8 @@ std::unique_ptr<Work> GlooGroup::all_reduce(at::Tensor tensor, ReduceOp op, Orde
 std::unique_ptr<Work> GlooGroup::broadcast(at::Tensor tensor, int root) {
   check_broadcast(tensor, root, size());
   if (tensor.numel() == 0) return finished_work();
-  const auto seq = enter("broadcast", tensor);
-  return track(seq, [&] {
+  const auto ticket = enter("broadcast", tensor);
+  return track(ticket, [&] {
     std::vector<at::Tensor> tensors{tensor.detach()};
     c10d::BroadcastOptions options;
     options.rootRank = root;
@@ -205,30 +234,32 @@ std::unique_ptr<Work> GlooGroup::broadcast(at::Tensor tensor, int root) {
 std::unique_ptr<Work> GlooGroup::all_gather(at::Tensor output, at::Tensor input) {
   check_all_gather(output, input, size());
   if (input.numel() == 0) return finished_work();
-  const auto seq = enter("all_gather", input);
+  const auto ticket = enter("all_gather", input);
   auto flat_output = output.detach().view(-1);
   auto flat_input = input.detach().view(-1);
-  return track(seq, [&] { return mesh_->backend->_allgather_base(flat_output, flat_input); });
+  return track(ticket, [&] { return mesh_->backend->_allgather_base(flat_output, flat_input); });
+}
+
+std::unique_ptr<Work> GlooGroup::reduce_scatter(at::Tensor output, at::Tensor input, ReduceOp op) {
+  check_reduce_scatter(output, input, size());
+  if (output.numel() == 0) return finished_work();
+  const auto ticket = enter("reduce_scatter", input);
+  auto flat_output = output.detach().view(-1);
+  auto flat_input = input.detach().view(-1);
+  return track(ticket, [&] {
+    return std::make_shared<ScatterWork>(*mesh_->backend, flat_output, flat_input, op);
+  });
 }
 
 void GlooGroup::barrier() {
-  const auto seq = context_->ring.begin("barrier", "", 0);
-  track(seq, [&] { return mesh_->backend->barrier(); })->wait();
+  const auto ticket = context_->flight.begin("barrier", "", 0, 0);
+  track(ticket, [&] { return mesh_->backend->barrier(); })->wait();
 }
 
 }  // namespace
 
-std::unique_ptr<Group> make_gloo_group(const GroupOptions& options) {
-  LOCKSTEP_CHECK(options.size > 0 && options.rank >= 0 && options.rank < options.size,
-                 "a group needs 0 <= rank < size");
-  if (options.size == 1) return std::make_unique<InstantGroup>(0, 1, "gloo");
-  std::unique_ptr<store::Server> server;
-  if (options.host_store) {
-    server = std::make_unique<store::Server>(options.store_host, options.store_port);
-  }
-  const auto store = c10::make_intrusive<StoreAdapter>(options.store_host, options.store_port,
-                                                       options.join_deadline);
-  join(*store, options);
+std::unique_ptr<Group> make_gloo_group(const GroupOptions& options, Meeting meeting) {
+  const c10::intrusive_ptr<c10d::Store> store = std::move(meeting.store);
   const std::string address = address_towards(options.store_host);
   auto mesh = std::make_unique<Mesh>();
   mesh->backend = connect_gloo(store, options, "calls", address);
@@ -236,9 +267,8 @@ std::unique_ptr<Group> make_gloo_group(const GroupOptions& options) {
     mesh->tree = std::make_unique<TreeReducer>(
         mesh->backend, connect_gloo(store, options, "gathers", address), options.deadline);
   }
-  auto context = std::make_shared<Context>();
-  context->options = options;
-  return std::make_unique<GlooGroup>(std::move(context), std::move(mesh), std::move(server));
+  auto context = std::make_shared<Context>(options);
+  return std::make_unique<GlooGroup>(std::move(context), std::move(mesh), std::move(meeting.server));
 }
 
 }  // namespace lockstep::comm

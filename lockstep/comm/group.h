@@ -11,6 +11,8 @@
 
 namespace lockstep::comm {
 
+class FlightRecorder;
+
 enum class ReduceOp : std::uint8_t { sum, min, max };
 
 /// How the terms of a sum are associated.
@@ -34,7 +36,7 @@ class Group {
   virtual ~Group() = default;
   [[nodiscard]] virtual int rank() const = 0;  // within the group
   [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual std::string backend() const = 0;  // "gloo", "fake"
+  [[nodiscard]] virtual std::string backend() const = 0;  // "shm", "gloo", "fake"
 
   /// Replaces `tensor` on every rank by its reduction over the group. Collective, asynchronous.
   /// \param tensor contiguous; same shape and dtype on every rank; changed in place.
@@ -45,6 +47,11 @@ class Group {
   [[nodiscard]] virtual std::unique_ptr<Work> broadcast(at::Tensor tensor, int root) = 0;
   /// Collective. \param output [n, *input.shape], contiguous.
   [[nodiscard]] virtual std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input) = 0;
+  /// Collective. Part r of the reduction over the group goes to rank r.
+  /// \param output [count...], contiguous. \param input [n, count...], contiguous; the same shape
+  /// and dtype on every rank.
+  [[nodiscard]] virtual std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
+                                                             ReduceOp op) = 0;
   /// Collective. Returns when every rank has come.
   virtual void barrier() = 0;
 
@@ -55,21 +62,32 @@ class Group {
 /// A small value that rank `root` has and all others want. Collective.
 [[nodiscard]] std::string broadcast_text(Group& group, const std::string& text, int root = 0);
 
+enum class Backend : std::uint8_t {
+  automatic,  // shm when all ranks run on one host, else gloo
+  shm,
+  gloo,
+};
+
 struct GroupOptions {
   int rank = 0;
   int size = 1;
   std::string store_host = "127.0.0.1";  // or "unix:<path>"
   int store_port = 0;
   bool host_store = false;     // this rank serves the store (rank 0 without a launcher)
+  Backend backend = Backend::automatic;
   std::string name = "world";  // prefix of the store keys; unique per group and generation
   std::chrono::milliseconds join_deadline{std::chrono::seconds(120)};
   std::chrono::milliseconds deadline{std::chrono::seconds(120)};  // of each collective
+  std::shared_ptr<FlightRecorder> flight{};  // of this process; null = the group has its own
 };
 
-/// A Gloo group over the c10d store; size 1 needs no store and no network.
+/// A group by options.backend; size 1 needs no store and no network. Collective.
+/// Over shared memory sums are trees over the ranks, whatever the order asked for.
 /// \throws PeerLost (a rank never came: names the missing ranks), EnvironmentFault (store
-/// unreachable).
-[[nodiscard]] std::unique_ptr<Group> make_gloo_group(const GroupOptions& options);
+/// unreachable, no room in /dev/shm).
+[[nodiscard]] std::unique_ptr<Group> make_group(const GroupOptions& options);
+[[nodiscard]] std::unique_ptr<Group> make_gloo_group(GroupOptions options);
+[[nodiscard]] std::unique_ptr<Group> make_shm_group(GroupOptions options);
 
 /// A group whose peers all hold the same values as this rank: dry runs at any size, and tests.
 [[nodiscard]] std::unique_ptr<Group> make_fake_group(int rank, int size);

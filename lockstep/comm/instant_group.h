@@ -24,6 +24,8 @@ class InstantGroup : public Group {
                                                  Order order) override;
   [[nodiscard]] std::unique_ptr<Work> broadcast(at::Tensor tensor, int root) override;
   [[nodiscard]] std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input) override;
+  [[nodiscard]] std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
+                                                     ReduceOp op) override;
   void barrier() override {}
   [[nodiscard]] std::int64_t payload_bytes() const override { return payload_bytes_; }
 

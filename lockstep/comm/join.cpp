@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/store_adapter.h"
 
 namespace lockstep::comm {
 namespace {
@@ -53,6 +54,17 @@ std::string where_of(const GroupOptions& options) {
 std::string to_text(std::chrono::milliseconds deadline) {
   const auto ms = deadline.count();
   return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
+Meeting meet(const GroupOptions& options) {
+  Meeting meeting;
+  if (options.host_store) {
+    meeting.server = std::make_unique<store::Server>(options.store_host, options.store_port);
+  }
+  meeting.store = c10::make_intrusive<StoreAdapter>(options.store_host, options.store_port,
+                                                    options.join_deadline);
+  join(*meeting.store, options);
+  return meeting;
 }
 
 void join(c10d::Store& store, const GroupOptions& options) {

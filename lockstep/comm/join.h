@@ -1,10 +1,21 @@
 // The ranks of a group find each other in the store before they connect.
 #pragma once
+#include <memory>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/comm/group.h"
+#include "lockstep/store/server.h"
 
 namespace lockstep::comm {
+
+/// The store of a group, and its server where this rank is to host it.
+struct Meeting {
+  std::unique_ptr<store::Server> server;
+  c10::intrusive_ptr<c10d::Store> store;
+};
+
+/// Opens (and hosts) the store of `options` and joins. Collective. \throws as join().
+[[nodiscard]] Meeting meet(const GroupOptions& options);
 
 /// Registers this rank under "<name>/rank<r>" and waits until all ranks have.
 /// Collective. \throws PeerLost naming the ranks that never came, EnvironmentFault when another

@@ -29,12 +29,29 @@ void TreeWork::set_last(c10::intrusive_ptr<c10d::Work> work) {
   const std::lock_guard lock(mutex_);
   last_ = std::move(work);
   changed_.notify_all();
+  if (listener_) follow(last_, std::exchange(listener_, nullptr));
 }
 
 void TreeWork::fail(std::exception_ptr error) {
   const std::lock_guard lock(mutex_);
   error_ = std::move(error);
   changed_.notify_all();
+  if (listener_) std::exchange(listener_, nullptr)(false);
+}
+
+void TreeWork::on_end(std::function<void(bool ok)> listener) {
+  const std::lock_guard lock(mutex_);
+  if (error_ != nullptr) return listener(false);
+  if (last_ != nullptr) return follow(last_, std::move(listener));
+  listener_ = std::move(listener);
+}
+
+void TreeWork::follow(const c10::intrusive_ptr<c10d::Work>& last,
+                      std::function<void(bool ok)> listener) {
+  const auto future = last->getFuture();
+  if (!future) return;
+  future->addCallback(
+      [listener = std::move(listener)](c10::ivalue::Future& done) { listener(!done.hasError()); });
 }
 
 void TreeWork::wait(std::chrono::milliseconds deadline) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -19,11 +20,15 @@ class TreeWork {
   /// Waits for the result and puts it into the tensor. \throws what the backend threw.
   void wait(std::chrono::milliseconds deadline);
   [[nodiscard]] bool done();
+  /// Calls `listener` once, from any thread, when the last exchange ends well or badly.
+  void on_end(std::function<void(bool ok)> listener);
 
  private:
   friend class TreeReducer;
   void set_last(c10::intrusive_ptr<c10d::Work> work);
   void fail(std::exception_ptr error);
+  static void follow(const c10::intrusive_ptr<c10d::Work>& last,
+                     std::function<void(bool ok)> listener);
 
   at::Tensor tensor_;    // [count], where the sum goes
   at::Tensor outgoing_;  // [n, piece]: the tensor itself, or a padded copy
@@ -34,6 +39,7 @@ class TreeWork {
   std::condition_variable changed_;
   c10::intrusive_ptr<c10d::Work> last_;  // set once the last collective is issued
   std::exception_ptr error_;
+  std::function<void(bool ok)> listener_;
   bool gathered_whole_ = false;  // terms_ holds all ranks' tensors: the sum is left to wait()
 };
 

@@ -8,8 +8,10 @@
 namespace lockstep::comm {
 
 /// Collective over the job. \param env from config::read_starter(); the default is one rank alone.
-/// Rank 0 serves the store when no launcher does. \throws as make_gloo_group().
-[[nodiscard]] std::unique_ptr<Group> join_world(const config::RankEnv& env);
+/// Rank 0 serves the store when no launcher does. \param flight records the collectives; null = the
+/// group keeps its own record. \throws as make_group().
+[[nodiscard]] std::unique_ptr<Group> join_world(const config::RankEnv& env,
+                                                std::shared_ptr<FlightRecorder> flight = nullptr);
 
 /// The same from this process's own environment: torchrun, lockstep, srun or mpirun variables; none
 /// = one rank alone. \throws UsageError when they are half-set or contradict each other.

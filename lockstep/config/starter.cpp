@@ -250,9 +250,13 @@ bool pmi_is_slurms(const Environment& env) {
          env.text("SLURM_PROCID") == env.text(kPmi.rank);
 }
 
-void read_report_fd(Environment& env, RankEnv& rank) {
+void read_own_variables(Environment& env, RankEnv& rank) {
   const auto fd = env.number_if_set("LOCKSTEP_REPORT_FD", 0, 1 << 20);
   if (fd) rank.report_fd = *fd;
+  rank.backend = env.has("LOCKSTEP_BACKEND") ? env.text("LOCKSTEP_BACKEND") : "auto";
+  if (rank.backend == "auto" || rank.backend == "shm" || rank.backend == "gloo") return;
+  env.refuse("LOCKSTEP_BACKEND", "LOCKSTEP_BACKEND is \"" + rank.backend.substr(0, 64) + "\"",
+             "it is auto (shared memory on one host, else Gloo), shm or gloo");
 }
 
 /// What is there of RANK, WORLD_SIZE and LOCAL_RANK is not enough for a rank nor an agent.
@@ -299,14 +303,20 @@ Starter read_starter(const GetEnv& get_env, const std::string& as) {
   }
   if (as != "agent" && read_rank(env, starter.env)) {
     starter.role = Role::rank;
-    read_report_fd(env, starter.env);
+    read_own_variables(env, starter.env);
     return starter;
   }
   if (as == "rank") {
     starter.role = Role::rank;
     starter.env.started_by = "alone";
+    // A pod's agent has these two; a rank with them is one of several and must not work alone.
+    if (env.has("RANK") && env.has("WORLD_SIZE")) {
+      env.refuse("LOCAL_RANK", "RANK and WORLD_SIZE are set, but LOCAL_RANK is not",
+                 "set LOCAL_RANK to the number of this rank among those of its host, or unset RANK "
+                 "and WORLD_SIZE");
+    }
     starter.env.store_host = "127.0.0.1";
-    read_report_fd(env, starter.env);
+    read_own_variables(env, starter.env);
   }
   check_half_set(env);
   const bool pod = env.has("RANK") && env.has("WORLD_SIZE");

@@ -130,6 +130,7 @@ TEST(ReadStarter, GarbageAndContradictionsAreProblemsThatNameTheVariable) {
   EXPECT_EQ(with(good, "MASTER_PORT", "65536").problems.at(0).where, "MASTER_PORT");
   EXPECT_EQ(with(good, "MASTER_PORT", "").problems.at(0).where, "MASTER_PORT");
   EXPECT_EQ(with(good, "MASTER_ADDR", "").problems.at(0).where, "MASTER_ADDR");
+  EXPECT_EQ(with(good, "LOCKSTEP_BACKEND", "mpi").problems.at(0).where, "LOCKSTEP_BACKEND");
   EXPECT_EQ(with(good, "LOCKSTEP_REPORT_FD", "x").problems.at(0).where, "LOCKSTEP_REPORT_FD");
   EXPECT_THAT(with(good, "RANK", std::string("1\n\x1b[2J")).problems.at(0).what,
               HasSubstr("1??[2J"));
@@ -224,6 +225,15 @@ TEST(ReadStarter, AsOverrides) {
   EXPECT_EQ(alone.env.world_size, 1);
   EXPECT_EQ(alone.env.started_by, "alone");
   EXPECT_EQ(read({}, "boss").problems.at(0).where, "--as");
+}
+
+TEST(ReadStarter, ARankOfSeveralWithoutItsLocalRankDoesNotWorkAlone) {
+  Variables variables = torchrun_rank();
+  variables.erase("LOCAL_RANK");
+  const Starter starter = read(variables, "rank");
+  ASSERT_EQ(starter.problems.size(), 1U);
+  EXPECT_EQ(starter.problems[0].code, "LS-1015");
+  EXPECT_EQ(starter.problems[0].where, "LOCAL_RANK");
 }
 
 TEST(SlurmText, ReadsTheFirstHost) {

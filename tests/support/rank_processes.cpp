@@ -34,17 +34,19 @@ std::string current_test() {
   return std::string(info->test_suite_name()) + "." + info->name();
 }
 
-[[noreturn]] void run_as_rank(int size, const std::function<void(comm::Group&)>& body) {
+[[noreturn]] void run_as_rank(int size, const std::function<void(comm::Group&)>& body,
+                              comm::Backend backend) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   int status = 0;
   try {
     comm::GroupOptions options;
     options.rank = std::atoi(std::getenv("LOCKSTEP_TEST_RANK"));
     options.size = size;
+    options.backend = backend;
     options.store_port = std::atoi(std::getenv("LOCKSTEP_TEST_PORT"));
     options.join_deadline = std::chrono::seconds(30);
     options.deadline = std::chrono::seconds(30);
-    const auto group = comm::make_gloo_group(options);
+    const auto group = comm::make_group(options);
     body(*group);
     if (testing::Test::HasFailure()) status = 1;
     group->barrier();
@@ -98,7 +100,7 @@ std::string slurp(const fs::path& path) {
 
 bool in_rank_process() { return std::getenv("LOCKSTEP_TEST_RANK") != nullptr; }
 
-void run_ranks(int size, const std::function<void(comm::Group&)>& body) {
+void run_ranks(int size, const std::function<void(comm::Group&)>& body, comm::Backend backend) {
   static std::string last_test;
   if (last_test != current_test()) {
     last_test = current_test();
@@ -106,7 +108,7 @@ void run_ranks(int size, const std::function<void(comm::Group&)>& body) {
   }
   const int call = call_index++;
   if (in_rank_process()) {
-    if (call == std::atoi(std::getenv("LOCKSTEP_TEST_CALL"))) run_as_rank(size, body);
+    if (call == std::atoi(std::getenv("LOCKSTEP_TEST_CALL"))) run_as_rank(size, body, backend);
     return;  // an earlier call's body is not this process's work
   }
   std::string folder_name = testing::TempDir() + "lockstep-ranks-XXXXXX";

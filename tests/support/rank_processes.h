@@ -6,11 +6,12 @@
 
 namespace lockstep::test {
 
-/// Runs body(group) on `size` ranks over Gloo and fails the calling test when a rank fails, showing
+/// Runs body(group) on `size` ranks (over shared memory unless told otherwise) and fails the calling test when a rank fails, showing
 /// what it printed; the first failing rank ends the others. The parent runs no body: it serves the
 /// store and waits (at most two minutes). Ranks are processes because LibTorch's CPU generator and
 /// autograd engine are global; they re-enter the same test and run only this call's body.
-void run_ranks(int size, const std::function<void(comm::Group&)>& body);
+void run_ranks(int size, const std::function<void(comm::Group&)>& body,
+               comm::Backend backend = comm::Backend::automatic);
 
 /// True in a rank process, where code before the first run_ranks is repeated.
 [[nodiscard]] bool in_rank_process();

@@ -15,6 +15,7 @@ class DirectOperation : public Operation {
   void enter(Slot& slot, const Progress& progress) override;
   bool move() override;
   bool finished() const override { return finished_; }
+  [[nodiscard]] bool is_through(int /*other*/) const override { return true; }
 
   [[nodiscard]] bool contributes() const;
   [[nodiscard]] bool is_inline() const { return payload_bytes_ <= kInlineBytes; }

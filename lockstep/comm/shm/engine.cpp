@@ -144,17 +144,13 @@ void Engine::wait(Operation& operation, std::chrono::milliseconds deadline) {
     }
     WaitPolicy policy(options_.crowded);
     const auto began = Clock::now();
-    unsigned looks = 0;
     while (!operation.done()) {
       if (advance()) {
         policy.reset();
-      } else if (!policy.pause(segment_, [&] { return advance(); }) && ++looks % 64 == 0) {
-        const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-        if (waited > deadline) {
-          waiters_.fetch_sub(1, std::memory_order_seq_cst);
-          time_out(operation, waited);
-        }
+        continue;
       }
+      const auto paused = policy.pause(segment_, [&] { return advance(); });
+      if (paused == WaitPolicy::Paused::slept) look_for_trouble(Clock::now() - began, deadline);
     }
     waiters_.fetch_sub(1, std::memory_order_seq_cst);
     if (queued_.load(std::memory_order_acquire)) wake_thread();
@@ -173,17 +169,21 @@ bool Engine::poll(Operation& operation) {
   return operation.done();
 }
 
-void Engine::time_out(const Operation& operation, std::chrono::milliseconds waited) {
-  const Operation* const current = front();
-  const Operation& stuck = current == nullptr ? operation : *current;
-  const std::string reason =
-      std::string(name(stuck.request().kind.collective)) + " #" + std::to_string(stuck.sequence()) +
-      (stuck.request().site.empty() ? "" : " (" + stuck.request().site + ")") + ": " +
-      stuck.missing() + "; rank " + std::to_string(segment_.rank()) + " has waited for " +
-      seconds_text(waited);
-  segment_.abort(reason);
-  fail_all(abort_error());
-  std::rethrow_exception(over_);
+/// Ends the group when the operation in front cannot end or takes too long.
+void Engine::look_for_trouble(Clock::duration waited, std::chrono::milliseconds deadline) {
+  const Operation* const stuck = front();
+  if (stuck == nullptr || !stuck->started()) return;
+  const std::string what =
+      std::string(name(stuck->request().kind.collective)) + " #" +
+      std::to_string(stuck->sequence()) +
+      (stuck->request().site.empty() ? "" : " (" + stuck->request().site + ")") + ": ";
+  if (const int gone = stuck->deserter(); gone >= 0) {
+    segment_.abort(what + "rank " + std::to_string(gone) + " has left the group");
+  } else if (waited > deadline) {
+    segment_.abort(what + stuck->missing() + "; rank " + std::to_string(segment_.rank()) +
+                   " has waited for " +
+                   seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(waited)));
+  }
 }
 
 void Engine::run() {

@@ -49,7 +49,7 @@ class Engine {
   void end_front();
   void fail_all(std::exception_ptr error);
   [[nodiscard]] std::exception_ptr abort_error() const;
-  [[noreturn]] void time_out(const Operation& operation, std::chrono::milliseconds waited);
+  void look_for_trouble(Clock::duration waited, std::chrono::milliseconds deadline);
   void wake_thread();
   [[nodiscard]] Operation* front();
 

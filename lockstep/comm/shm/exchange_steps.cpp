@@ -166,6 +166,11 @@ bool ExchangeSteps::read() {
   return true;
 }
 
+bool ExchangeSteps::is_through(int other) const {
+  return steps_known_ &&
+         segment_.block(other).consumed.value.load(std::memory_order_acquire) >= first_ + steps_;
+}
+
 void ExchangeSteps::leave(Progress& progress) {
   progress.steps = first_ + steps_;
   moved_bytes_ = request_.count * element_bytes();

@@ -25,6 +25,7 @@ class ExchangeSteps : public Operation {
   bool move() override;
   bool finished() const override { return steps_known_ && sent_ == steps_ && read_ == steps_; }
   void leave(Progress& progress) override;
+  [[nodiscard]] bool is_through(int other) const override;
 
   void plan();
   void plan_common(bool sends, bool reads_all);

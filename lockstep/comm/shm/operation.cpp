@@ -84,6 +84,15 @@ void Operation::fail(std::exception_ptr error) {
   done_.store(true, std::memory_order_release);
 }
 
+int Operation::deserter() const {
+  for (int r = 0; r < ranks(); ++r) {
+    if (r == rank() || segment_.block(r).closed.load(std::memory_order_acquire) == 0) continue;
+    const bool entered = slot_of(r).sequence.load(std::memory_order_acquire) == sequence_;
+    if (!entered || !is_through(r)) return r;
+  }
+  return -1;
+}
+
 std::string Operation::missing() const {
   std::vector<int> absent;
   std::vector<int> slow;

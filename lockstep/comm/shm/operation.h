@@ -55,6 +55,8 @@ class Operation {
   [[nodiscard]] std::size_t moved_bytes() const { return moved_bytes_; }
   /// "rank 1 has not entered it", "ranks 0 and 2 stopped within it".
   [[nodiscard]] std::string missing() const;
+  /// A rank that this one still needs and that has left the group; -1 = none.
+  [[nodiscard]] int deserter() const;
 
  protected:
   /// Puts the payload where others read it; `slot` is this rank's.
@@ -63,6 +65,8 @@ class Operation {
   virtual bool move() = 0;
   virtual bool finished() const = 0;
   virtual void leave(Progress& /*progress*/) {}
+  /// Whether a rank that has entered has done all that this one needs of it.
+  [[nodiscard]] virtual bool is_through(int other) const = 0;
 
   [[nodiscard]] bool met() const { return met_ == ranks(); }
   [[nodiscard]] int rank() const { return segment_.rank(); }

@@ -139,6 +139,10 @@ bool ReduceSteps::read() {
   return true;
 }
 
+bool ReduceSteps::is_through(int other) const {
+  return segment_.block(other).consumed.value.load(std::memory_order_acquire) >= first_ + steps_;
+}
+
 void ReduceSteps::leave(Progress& progress) {
   progress.steps = first_ + steps_;
   moved_bytes_ = total_bytes_;

@@ -23,6 +23,7 @@ class ReduceSteps : public Operation {
   bool move() override;
   bool finished() const override { return read_ == steps_; }
   void leave(Progress& progress) override;
+  [[nodiscard]] bool is_through(int other) const override;
 
   [[nodiscard]] Slice slice(int block, std::uint64_t step) const;
   [[nodiscard]] bool all_at_least(Counter RankBlock::*counter, std::uint64_t value) const;

@@ -13,17 +13,19 @@ class WaitPolicy {
   /// running.
   explicit WaitPolicy(bool crowded) : crowded_(crowded) {}
 
+  enum class Paused { spun, found, slept };
+
   /// Called after a look that found nothing; `look` is tried once more before sleeping.
   template <class Look>
-  bool pause(const Segment& segment, Look&& look) {
-    if (spin()) return false;
+  Paused pause(const Segment& segment, Look&& look) {
+    if (spin()) return Paused::spun;
     const std::uint32_t seen = segment.prepare_sleep();
     if (look()) {
       segment.stay_awake();
-      return true;
+      return Paused::found;
     }
     segment.sleep(seen, kLongestSleep);
-    return false;
+    return Paused::slept;
   }
   void reset() { looks_ = 0; }
 

@@ -1,0 +1,291 @@
+#include "lockstep/comm/records/flight_verdict.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lockstep/comm/records/flight_words.h"
+#include "lockstep/comm/records/stuck_collective.h"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr double kSilentS = 10;   // the heart beats every half second
+constexpr std::size_t kTold = 4;  // ranks that are told of one by one
+
+bool is_gone(const Member& member) { return member.view->process.state == ProcessState::gone; }
+bool is_stopped(const Member& member) {
+  return member.view->process.state == ProcessState::stopped;
+}
+
+std::vector<int> ranks_of(const std::vector<const Member*>& members) {
+  std::vector<int> ranks;
+  for (const Member* member : members) ranks.push_back(member->rank());
+  return ranks;
+}
+
+template <typename Condition>
+std::vector<const Member*> those(const std::vector<const Member*>& members, Condition condition) {
+  std::vector<const Member*> out;
+  std::copy_if(members.begin(), members.end(), std::back_inserter(out),
+               [&](const Member* member) { return condition(*member); });
+  return out;
+}
+
+std::string have(const std::vector<int>& ranks) { return ranks.size() == 1 ? " has" : " have"; }
+
+/// An open collective of `view` in another group than `group`: what it waits for itself.
+const CollectiveRecord* waits_elsewhere(const RankView& view, const std::string& group) {
+  if (view.process.state == ProcessState::gone) return nullptr;
+  for (const CollectiveRecord& record : view.flight.records) {
+    if (record.in_flight() && view.flight.groups[record.group].name != group) return &record;
+  }
+  return nullptr;
+}
+
+double phase_s(const RankView& view) {
+  return static_cast<double>(last_seen_ns(view) - view.flight.phase_since_ns) * 1e-9;
+}
+
+/// What a rank that others wait for does instead: "has been in data wait for 14.8 s".
+std::string occupation(const RankView& view, const std::string& group) {
+  const std::string phase = phase_text(view.flight.phase);
+  const double silent_s = static_cast<double>(view.now_ns - view.flight.heartbeat_ns) * 1e-9;
+  if (view.process.state == ProcessState::gone) return process_text(view) + ", last in " + phase;
+  if (view.process.state == ProcessState::stopped) {
+    return process_text(view) + ", in " + phase + " for " + duration_text(phase_s(view));
+  }
+  if (const CollectiveRecord* other = waits_elsewhere(view, group)) {
+    return "has waited in " + collective_text(*other, view.flight.groups[other->group].name) +
+           " for " + duration_text(waited_s(view, *other));
+  }
+  const std::string busy = "has been in " + phase + " for " + duration_text(phase_s(view));
+  if (view.process.state != ProcessState::unknown || silent_s < kSilentS) return busy;
+  return busy + ", without a sign of life from " + view.flight.process.host + " for " +
+         duration_text(silent_s);
+}
+
+/// "ranks 0, 2, 3 have waited for 14.6 s; rank 4 gave up after 120 s"
+std::string waiters_text(const StuckCollective& stuck) {
+  std::string text;
+  for (const bool failed : {false, true}) {
+    std::vector<int> ranks;
+    double longest_s = 0;
+    for (const Member* member : stuck.waiting) {
+      const CollectiveRecord& record = *member->find(stuck.record->sequence);
+      if ((record.state == CollectiveState::failed) != failed) continue;
+      ranks.push_back(member->rank());
+      longest_s = std::max(longest_s, waited_s(*member->view, record));
+    }
+    if (ranks.empty()) continue;
+    text += "; " + rank_list(ranks) + (failed ? " gave up after " : have(ranks) + " waited for ") +
+            duration_text(longest_s);
+  }
+  return text;
+}
+
+Verdict about(const StuckCollective& stuck) {
+  Verdict verdict;
+  verdict.group = stuck.group->name;
+  verdict.op = stuck.record->op;
+  verdict.sequence = stuck.record->sequence;
+  verdict.site = stuck.record->site;
+  return verdict;
+}
+
+std::string call_text(const CollectiveRecord& record) {
+  std::string text = record.op;
+  if (!record.dtype.empty()) text += " of " + std::to_string(record.count) + " " + record.dtype;
+  return record.site.empty() ? text : text + " (" + record.site + ")";
+}
+
+/// Ranks that entered the same are told together.
+Verdict mismatch(const StuckCollective& stuck) {
+  Verdict verdict = about(stuck);
+  verdict.kind = VerdictKind::mismatch;
+  std::vector<std::pair<std::string, std::vector<int>>> calls;
+  for (const Member& member : stuck.group->members) {
+    const CollectiveRecord* record = member.find(verdict.sequence);
+    if (record == nullptr) continue;
+    verdict.ranks.push_back(member.rank());
+    const std::string call = call_text(*record);
+    const auto same =
+        std::find_if(calls.begin(), calls.end(), [&](const auto& c) { return c.first == call; });
+    if (same == calls.end()) {
+      calls.push_back({call, {member.rank()}});
+    } else {
+      same->second.push_back(member.rank());
+    }
+  }
+  verdict.text = "ranks entered different collectives as #" + std::to_string(verdict.sequence) +
+                 " of group " + verdict.group + ": ";
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    verdict.text += (i == 0 ? "" : "; ") + rank_list(calls[i].second) + " " + calls[i].first;
+  }
+  return verdict;
+}
+
+/// Ranks have not entered: whom to blame, and what they do instead.
+Verdict missing(const StuckCollective& stuck) {
+  Verdict verdict = about(stuck);
+  const auto gone = those(stuck.missing, is_gone);
+  const auto stopped = those(stuck.missing, is_stopped);
+  std::vector<int> late = ranks_of(stuck.missing);
+  late.insert(late.end(), stuck.group->absent.begin(), stuck.group->absent.end());
+  std::sort(late.begin(), late.end());
+  verdict.kind = !gone.empty()            ? VerdictKind::ended
+                 : !stopped.empty()       ? VerdictKind::stopped
+                 : !stuck.missing.empty() ? VerdictKind::missing
+                                          : VerdictKind::absent;
+  verdict.ranks = !gone.empty() ? ranks_of(gone) : !stopped.empty() ? ranks_of(stopped) : late;
+  verdict.text = late.empty() ? std::to_string(stuck.group->unknown) + " ranks without a record"
+                              : rank_list(late);
+  verdict.text += (late.empty() ? " have" : have(late)) + " not entered " +
+                  collective_text(*stuck.record, verdict.group);
+  for (std::size_t i = 0; i < std::min(stuck.missing.size(), kTold); ++i) {
+    const Member& member = *stuck.missing[i];
+    verdict.text += late.size() == 1 ? "; it " : "; " + rank_list({member.rank()}) + " ";
+    verdict.text += occupation(*member.view, verdict.group);
+  }
+  const std::vector<int>& absent = stuck.group->absent;
+  if (!absent.empty())
+    verdict.text += "; " + rank_list(absent) + have(absent) + " no flight record";
+  verdict.text += waiters_text(stuck);
+  return verdict;
+}
+
+/// All have entered, and still it does not end.
+Verdict inside(const StuckCollective& stuck) {
+  Verdict verdict = about(stuck);
+  std::vector<const Member*> members;
+  for (const Member& member : stuck.group->members) members.push_back(&member);
+  const std::string where = collective_text(*stuck.record, verdict.group);
+  for (const bool gone : {true, false}) {
+    const auto dead = those(members, gone ? is_gone : is_stopped);
+    if (dead.empty()) continue;
+    verdict.kind = gone ? VerdictKind::ended : VerdictKind::stopped;
+    verdict.ranks = ranks_of(dead);
+    for (std::size_t i = 0; i < std::min(dead.size(), kTold); ++i) {
+      verdict.text +=
+          (i == 0 ? "" : "; ") + rank_list({dead[i]->rank()}) + " " + process_text(*dead[i]->view);
+    }
+    verdict.text += " while the group is inside " + where + waiters_text(stuck);
+    return verdict;
+  }
+  verdict.kind = VerdictKind::inside;
+  verdict.ranks = ranks_of(stuck.waiting);
+  const bool all = verdict.ranks.size() == members.size();
+  verdict.text = (all ? "all " + std::to_string(members.size()) + " ranks are"
+                      : rank_list(verdict.ranks) + (verdict.ranks.size() == 1 ? " is" : " are")) +
+                 " inside " + where + ", which every rank entered and which does not end" +
+                 waiters_text(stuck) + "; look at the network between them";
+  return verdict;
+}
+
+Verdict verdict_on(const StuckCollective& stuck) {
+  if (stuck.differs) return mismatch(stuck);
+  return stuck.all_entered() ? inside(stuck) : missing(stuck);
+}
+
+/// Whether the ranks it misses wait in another group themselves: then that one is the cause.
+bool is_consequence(const StuckCollective& stuck) {
+  return !stuck.differs && !stuck.missing.empty() && stuck.group->absent.empty() &&
+         std::all_of(stuck.missing.begin(), stuck.missing.end(), [&](const Member* member) {
+           return !is_stopped(*member) && waits_elsewhere(*member->view, stuck.group->name);
+         });
+}
+
+bool is_overdue(const StuckCollective& stuck, const Verdict& verdict, double patience_s) {
+  const bool at_once = verdict.kind == VerdictKind::mismatch ||
+                       verdict.kind == VerdictKind::ended || verdict.kind == VerdictKind::stopped;
+  if (at_once || stuck.gave_up) return true;
+  const double waited = stuck.all_entered() ? stuck.shortest_wait_s() : stuck.longest_wait_s();
+  return waited >= patience_s;
+}
+
+/// Processes that stopped or ended, whether or not somebody waits for them yet.
+Verdict processes(const std::vector<RankView>& views, ProcessState state) {
+  Verdict verdict;
+  for (const RankView& view : views) {
+    if (view.process.state != state || view.flight.finished) continue;
+    if (verdict.ranks.size() < kTold) {
+      verdict.text += (verdict.text.empty() ? "" : "; ") + rank_list({view.flight.rank}) + " " +
+                      occupation(view, "");
+    }
+    verdict.ranks.push_back(view.flight.rank);
+  }
+  if (verdict.ranks.empty()) return verdict;
+  verdict.kind = state == ProcessState::gone ? VerdictKind::ended : VerdictKind::stopped;
+  std::sort(verdict.ranks.begin(), verdict.ranks.end());
+  return verdict;
+}
+
+std::string ranks_count(std::size_t count) {
+  return count == 1 ? "the only rank" : "all " + std::to_string(count) + " ranks";
+}
+
+Verdict all_well(const std::vector<RankView>& views, double patience_s) {
+  Verdict verdict;
+  const RankView* slowest = nullptr;
+  const CollectiveRecord* last = nullptr;
+  const RankView* of_last = nullptr;
+  bool finished = !views.empty();
+  for (const RankView& view : views) {
+    finished = finished && view.flight.finished;
+    if (slowest == nullptr || phase_s(view) > phase_s(*slowest)) slowest = &view;
+    if (view.flight.records.empty()) continue;
+    const CollectiveRecord& own = view.flight.records.back();
+    if (last == nullptr || own.entered_ns > last->entered_ns) {
+      last = &own;
+      of_last = &view;
+    }
+  }
+  if (finished) {
+    verdict.kind = VerdictKind::finished;
+    verdict.text = "the job has ended: " + ranks_count(views.size()) + " finished";
+    return verdict;
+  }
+  if (slowest != nullptr && phase_s(*slowest) > patience_s) {
+    verdict.text = "no rank keeps others waiting; " + rank_list({slowest->flight.rank}) + " " +
+                   occupation(*slowest, "");
+    return verdict;
+  }
+  verdict.text = ranks_count(views.size()) + (views.size() == 1 ? " moves" : " move");
+  if (last != nullptr) {
+    verdict.text += "; the last collective is " +
+                    collective_text(*last, of_last->flight.groups[last->group].name);
+  }
+  return verdict;
+}
+
+}  // namespace
+
+std::string_view name(VerdictKind kind) {
+  static constexpr std::array<std::string_view, 8> kNames{
+      "healthy", "finished", "missing", "ended", "stopped", "mismatch", "inside", "absent"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+Verdict judge(const std::vector<RankView>& views, const VerdictOptions& options) {
+  const std::vector<GroupView> groups = groups_of(views);
+  const std::vector<StuckCollective> stuck = stuck_collectives(groups);
+  // Causes before consequences, then who waits longest.
+  std::vector<const StuckCollective*> order;
+  for (const StuckCollective& one : stuck) order.push_back(&one);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    const bool a_follows = is_consequence(*a);
+    const bool b_follows = is_consequence(*b);
+    if (a_follows != b_follows) return b_follows;
+    return a->longest_wait_s() > b->longest_wait_s();
+  });
+  for (const StuckCollective* one : order) {
+    Verdict verdict = verdict_on(*one);
+    if (is_overdue(*one, verdict, options.patience_s)) return verdict;
+  }
+  for (const ProcessState state : {ProcessState::stopped, ProcessState::gone}) {
+    Verdict verdict = processes(views, state);
+    if (!verdict.ranks.empty()) return verdict;
+  }
+  return all_well(views, options.patience_s);
+}
+
+}  // namespace lockstep::comm

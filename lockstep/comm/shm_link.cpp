@@ -1,0 +1,141 @@
+#include "lockstep/comm/shm_link.h"
+
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/join.h"
+
+namespace lockstep::comm {
+namespace {
+
+// Ring and piece sizes: docs/communication.md has the measurements. Pieces stay in the second-level
+// cache; with more ranks than cores every hand-over costs a switch of processes, so they are few.
+constexpr std::size_t kPieceBytes = std::size_t{32} << 10;
+constexpr std::size_t kCrowdedPieceBytes = std::size_t{256} << 10;
+constexpr std::size_t kRingBytes = std::size_t{1} << 20;
+constexpr std::size_t kStepsAtLeast = 4;  // that fit into a ring
+
+int usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return CPU_COUNT(&cores);
+}
+
+/// Pinned ranks see one core each; what counts is how many the host has.
+bool is_crowded(int ranks) {
+  return ranks > std::max<int>(usable_cores(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+shm::Layout layout_for(int ranks) {
+  const std::size_t piece = is_crowded(ranks) ? kCrowdedPieceBytes : kPieceBytes;
+  const std::size_t needed = kStepsAtLeast * static_cast<std::size_t>(ranks - 1) * piece;
+  return {ranks, std::max(kRingBytes, needed), piece};
+}
+
+std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+std::vector<std::uint8_t> bytes_of_text(const std::string& text) { return {text.begin(), text.end()}; }
+
+shm::SharedMemory create_memory(const shm::Layout& layout) {
+  auto memory = shm::SharedMemory::create(layout.total_bytes());
+  shm::Segment::format({memory.data(), memory.bytes()}, layout);
+  return memory;
+}
+
+}  // namespace
+
+ShmLink::ShmLink(shm::SharedMemory memory, const GroupOptions& options)
+    : memory_(std::move(memory)),
+      segment_({memory_.data(), memory_.bytes()}, options.rank, options.size),
+      liveness_(segment_),
+      engine_(segment_, {.crowded = is_crowded(options.size), .name = options.name}) {}
+
+std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options) {
+  const std::string key = options.name + "/shm/";
+  try {
+    if (options.rank == 0) {
+      auto memory = create_memory(layout_for(options.size));
+      store.set(key + "memory", bytes_of_text(memory.locator()));
+      auto link = std::make_unique<ShmLink>(std::move(memory), options);
+      std::vector<std::string> others;
+      for (int r = 1; r < options.size; ++r) others.push_back(key + std::to_string(r));
+      store.wait(others, options.join_deadline);
+      link->memory_.close_door();
+      return link;
+    }
+    store.wait({key + "memory"}, options.join_deadline);
+    auto link = std::make_unique<ShmLink>(
+        shm::SharedMemory::open(text_of(store.get(key + "memory"))), options);
+    store.set(key + std::to_string(options.rank), bytes_of_text("attached"));
+    return link;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    throw PeerLost({"LS-4005", where_of(options),
+                    "all ranks joined, but not all opened the shared memory of the group within " +
+                        to_text(options.join_deadline),
+                    "see whether a rank ended meanwhile: its own log says why"});
+  }
+}
+
+std::string host_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  struct stat processes {};
+  const bool seen = ::stat("/proc/self/ns/pid", &processes) == 0;
+  return boot + "/" + (seen ? std::to_string(processes.st_ino) : "?") + "/" +
+         std::to_string(::geteuid());
+}
+
+shm::ElementType element_type(at::ScalarType dtype) {
+  using shm::ElementType;
+  switch (dtype) {
+    case at::kFloat:
+      return ElementType::f32;
+    case at::kDouble:
+      return ElementType::f64;
+    case at::kBFloat16:
+      return ElementType::bf16;
+    case at::kHalf:
+      return ElementType::f16;
+    case at::kChar:
+      return ElementType::i8;
+    case at::kByte:
+      return ElementType::u8;
+    case at::kShort:
+      return ElementType::i16;
+    case at::kInt:
+      return ElementType::i32;
+    case at::kLong:
+      return ElementType::i64;
+    case at::kBool:
+      return ElementType::boolean;
+    default:
+      break;
+  }
+  throw Bug(__FILE__, __LINE__, std::string("shm does not move ") + c10::toString(dtype));
+}
+
+shm::Reduction reduction_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::min:
+      return shm::Reduction::min;
+    case ReduceOp::max:
+      return shm::Reduction::max;
+    case ReduceOp::sum:
+      break;
+  }
+  return shm::Reduction::sum;
+}
+
+}  // namespace lockstep::comm
