@@ -8,6 +8,8 @@
 #include "lockstep/comm/group.h"
 #include "lockstep/comm/instant_group.h"
 #include "lockstep/comm/make_group.h"
+#include "lockstep/comm/records/group_flight.h"
+#include "lockstep/comm/records/purpose.h"
 #include "lockstep/comm/shm_link.h"
 
 namespace lockstep::comm {
@@ -15,35 +17,55 @@ namespace {
 
 using shm::Collective;
 
+/// What one group's collectives share with the group; lives as long as the last of them.
+struct Context {
+  explicit Context(const GroupOptions& given)
+      : options(given), flight(given.flight, given.name, given.rank, given.size) {}
+
+  [[nodiscard]] PeerLost lost(Ticket ticket, const PeerLost& error) const {
+    Problem problem = error.problems().front();
+    problem.where = where_of(options);
+    problem.what = flight.failure_text(ticket, to_text(options.deadline), problem.what);
+    return PeerLost(std::move(problem));
+  }
+
+  const GroupOptions options;
+  GroupFlight flight;
+  std::unique_ptr<ShmLink> link;  // goes first: its engine records ends
+};
+
 class ShmWork : public Work {
  public:
-  ShmWork(std::shared_ptr<ShmLink> link, std::shared_ptr<shm::Operation> operation,
-          std::chrono::milliseconds deadline, at::Tensor input, at::Tensor output)
-      : link_(std::move(link)),
+  ShmWork(std::shared_ptr<Context> context, std::shared_ptr<shm::Operation> operation,
+          at::Tensor input, at::Tensor output)
+      : context_(std::move(context)),
         operation_(std::move(operation)),
-        deadline_(deadline),
         input_(std::move(input)),
         output_(std::move(output)) {}
 
-  void wait() override { link_->engine().wait(*operation_, deadline_); }
-  [[nodiscard]] bool done() override { return link_->engine().poll(*operation_); }
+  void wait() override {
+    try {
+      context_->link->engine().wait(*operation_, context_->options.deadline);
+    } catch (const PeerLost& error) {
+      throw context_->lost(operation_->request().ticket, error);
+    }
+  }
+  [[nodiscard]] bool done() override { return context_->link->engine().poll(*operation_); }
 
  private:
-  const std::shared_ptr<ShmLink> link_;
+  const std::shared_ptr<Context> context_;
   const std::shared_ptr<shm::Operation> operation_;
-  const std::chrono::milliseconds deadline_;
-  const at::Tensor input_;  // alive as long as others may read them
+  const at::Tensor input_;  // alive as long as they are read and written
   const at::Tensor output_;
 };
 
 class ShmGroup : public Group {
  public:
-  ShmGroup(const GroupOptions& options, std::shared_ptr<ShmLink> link,
-           std::unique_ptr<store::Server> server)
-      : options_(options), server_(std::move(server)), link_(std::move(link)) {}
+  ShmGroup(std::shared_ptr<Context> context, std::unique_ptr<store::Server> server)
+      : server_(std::move(server)), context_(std::move(context)) {}
 
-  [[nodiscard]] int rank() const override { return options_.rank; }
-  [[nodiscard]] int size() const override { return options_.size; }
+  [[nodiscard]] int rank() const override { return context_->options.rank; }
+  [[nodiscard]] int size() const override { return context_->options.size; }
   [[nodiscard]] std::string backend() const override { return "shm"; }
   [[nodiscard]] std::unique_ptr<Work> all_reduce(at::Tensor tensor, ReduceOp op,
                                                  Order order) override;
@@ -57,25 +79,37 @@ class ShmGroup : public Group {
  private:
   std::unique_ptr<Work> issue(shm::CollectiveKind kind, std::int64_t count, at::Tensor input,
                               at::Tensor output);
+  std::shared_ptr<shm::Operation> enter(shm::Request request);
 
-  const GroupOptions options_;
   std::unique_ptr<store::Server> server_;
-  std::shared_ptr<ShmLink> link_;
+  std::shared_ptr<Context> context_;
   std::int64_t payload_bytes_ = 0;
 };
 
 std::unique_ptr<Work> ShmGroup::issue(shm::CollectiveKind kind, std::int64_t count,
                                       at::Tensor input, at::Tensor output) {
-  payload_bytes_ += static_cast<std::int64_t>(input.nbytes());
-  shm::Request request;
+  const auto bytes = static_cast<std::int64_t>(input.nbytes());
+  payload_bytes_ += bytes;
   kind.type = element_type(input.scalar_type());
+  shm::Request request;
   request.kind = kind;
   request.count = static_cast<std::size_t>(count);
   request.input = input.const_data_ptr();
   request.output = output.mutable_data_ptr();
-  auto operation = link_->engine().issue(std::move(request));
-  return std::make_unique<ShmWork>(link_, std::move(operation), options_.deadline,
-                                   std::move(input), std::move(output));
+  request.site = Purpose::current();
+  request.ticket = context_->flight.begin(name(kind.collective), name(kind.type), input.numel(), bytes);
+  return std::make_unique<ShmWork>(context_, enter(std::move(request)), std::move(input),
+                                   std::move(output));
+}
+
+std::shared_ptr<shm::Operation> ShmGroup::enter(shm::Request request) {
+  const Ticket ticket = request.ticket;
+  try {
+    return context_->link->engine().issue(std::move(request));
+  } catch (const PeerLost& error) {
+    context_->flight.ended(ticket, false);
+    throw context_->lost(ticket, error);
+  }
 }
 
 std::unique_ptr<Work> ShmGroup::all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
@@ -112,14 +146,17 @@ std::unique_ptr<Work> ShmGroup::reduce_scatter(at::Tensor output, at::Tensor inp
 void ShmGroup::barrier() {
   shm::Request request;
   request.kind.collective = Collective::barrier;
-  link_->engine().wait(*link_->engine().issue(std::move(request)), options_.deadline);
+  request.site = Purpose::current();
+  request.ticket = context_->flight.begin("barrier", "", 0, 0);
+  ShmWork(context_, enter(std::move(request)), {}, {}).wait();
 }
 
 }  // namespace
 
 std::unique_ptr<Group> make_shm_group(const GroupOptions& options, Meeting meeting) {
-  auto link = connect_shm(*meeting.store, options);
-  return std::make_unique<ShmGroup>(options, std::move(link), std::move(meeting.server));
+  auto context = std::make_shared<Context>(options);
+  context->link = connect_shm(*meeting.store, options, &context->flight);
+  return std::make_unique<ShmGroup>(std::move(context), std::move(meeting.server));
 }
 
 }  // namespace lockstep::comm

@@ -54,19 +54,20 @@ shm::SharedMemory create_memory(const shm::Layout& layout) {
 
 }  // namespace
 
-ShmLink::ShmLink(shm::SharedMemory memory, const GroupOptions& options)
+ShmLink::ShmLink(shm::SharedMemory memory, const GroupOptions& options, GroupFlight* flight)
     : memory_(std::move(memory)),
       segment_({memory_.data(), memory_.bytes()}, options.rank, options.size),
       liveness_(segment_),
-      engine_(segment_, {.crowded = is_crowded(options.size), .name = options.name}) {}
+      engine_(segment_, {.crowded = is_crowded(options.size), .name = options.name, .flight = flight}) {}
 
-std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options) {
+std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options,
+                                     GroupFlight* flight) {
   const std::string key = options.name + "/shm/";
   try {
     if (options.rank == 0) {
       auto memory = create_memory(layout_for(options.size));
       store.set(key + "memory", bytes_of_text(memory.locator()));
-      auto link = std::make_unique<ShmLink>(std::move(memory), options);
+      auto link = std::make_unique<ShmLink>(std::move(memory), options, flight);
       std::vector<std::string> others;
       for (int r = 1; r < options.size; ++r) others.push_back(key + std::to_string(r));
       store.wait(others, options.join_deadline);
@@ -75,7 +76,7 @@ std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& opt
     }
     store.wait({key + "memory"}, options.join_deadline);
     auto link = std::make_unique<ShmLink>(
-        shm::SharedMemory::open(text_of(store.get(key + "memory"))), options);
+        shm::SharedMemory::open(text_of(store.get(key + "memory"))), options, flight);
     store.set(key + std::to_string(options.rank), bytes_of_text("attached"));
     return link;
   } catch (const Error&) {

@@ -12,13 +12,14 @@ namespace lockstep::comm {
 
 class ShmLink {
  public:
-  ShmLink(shm::SharedMemory memory, const GroupOptions& options);
+  ShmLink(shm::SharedMemory memory, const GroupOptions& options, GroupFlight* flight);
 
   [[nodiscard]] shm::Engine& engine() { return engine_; }
   [[nodiscard]] const shm::Segment& segment() const { return segment_; }
 
  private:
-  friend std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options);
+  friend std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options,
+                                              GroupFlight* flight);
 
   shm::SharedMemory memory_;
   shm::Segment segment_;
@@ -27,8 +28,10 @@ class ShmLink {
 };
 
 /// Collective. Rank 0 makes the memory and tells the others through the store.
+/// \param flight outlives the link; null = nothing is recorded.
 /// \throws EnvironmentFault (LS-4010, LS-4011), PeerLost (LS-4005) when a rank does not come.
-[[nodiscard]] std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options);
+[[nodiscard]] std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options,
+                                                   GroupFlight* flight);
 
 /// What the ranks of one host have in common, and no others: the running kernel, the view of
 /// processes, and the user.

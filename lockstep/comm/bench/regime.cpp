@@ -29,13 +29,14 @@ bool try_pin(int core) {
   return ::sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-/// One buffer handed back and forth between two threads: whose turn it is.
+/// One buffer handed back and forth between two threads.
 class Relay {
  public:
   void write_passes() {
+    const std::vector<char> source(kProbeBytes, 1);
     for (int pass = 0; pass < kPasses; ++pass) {
       wait_for(2 * pass);
-      std::memset(buffer_.data(), pass, buffer_.size());
+      std::memcpy(buffer_.data(), source.data(), buffer_.size());
       turn_.store(2 * pass + 1, std::memory_order_release);
     }
   }
@@ -43,13 +44,14 @@ class Relay {
   std::vector<double> read_passes() {
     std::vector<double> times_us;
     std::vector<char> copy(kProbeBytes, 1);
+    Stopwatch watch;
     for (int pass = 0; pass < kPasses; ++pass) {
       wait_for(2 * pass + 1);
-      const Stopwatch watch;
       std::memcpy(copy.data(), buffer_.data(), copy.size());
       // The copy must be seen to be used, or there is none.
       sum_ += copy[static_cast<std::size_t>(pass)];
       if (pass >= kWarmPasses) times_us.push_back(watch.elapsed_s() * 1e6);
+      watch = Stopwatch();
       turn_.store(2 * pass + 2, std::memory_order_release);
     }
     return times_us;
@@ -61,7 +63,7 @@ class Relay {
   }
 
   std::vector<char> buffer_ = std::vector<char>(kProbeBytes, 1);
-  std::atomic<int> turn_{0};
+  std::atomic<int> turn_{0};  // even: the writer's, odd: the reader's
   std::atomic<int> sum_{0};
 };
 

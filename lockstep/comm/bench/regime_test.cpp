@@ -22,8 +22,8 @@ TEST(Regime, TheProbeTakesATimeAndLeavesTheCallerWhereItWas) {
   const std::vector<int> before = allowed_cores();
   ASSERT_FALSE(before.empty());
   // One core twice stands for two on a machine that has only one.
-  const double read_us = probe_us({before.front(), before.back()});
-  EXPECT_GT(read_us, 0);
+  const double us = probe_us({before.front(), before.back()});
+  EXPECT_GT(us, 0);
   EXPECT_EQ(allowed_cores(), before);
 }
 

@@ -41,7 +41,7 @@ std::vector<Sample> rounds_of(const Measured& measured, const Key& key, bool is_
 
 double probe_of(const Measured& measured, int round) {
   for (const Probe& probe : measured.probes) {
-    if (probe.round == round) return probe.read_us;
+    if (probe.round == round) return probe.handover_us;
   }
   return std::numeric_limits<double>::quiet_NaN();
 }
@@ -113,8 +113,8 @@ double rounded(double value) {
 /// Four digits, where three decimals would leave none.
 double rounded_rate(double value) {
   if (!(value > 0)) return value;
-  const double unit = std::pow(10, std::floor(std::log10(value)) - 3);
-  return std::round(value / unit) * unit;
+  const double scale = std::pow(10, 3 - std::floor(std::log10(value)));
+  return std::round(value * scale) / scale;
 }
 
 nlohmann::ordered_json to_json(const Spread& spread) {

@@ -49,7 +49,7 @@ std::string to_json_text(const Report& report) {
   nlohmann::ordered_json json;
   if (const auto* probe = std::get_if<Probe>(&report)) {
     json["round"] = probe->round;
-    json["probe_us"] = probe->read_us;
+    json["probe_us"] = probe->handover_us;
     return to_line(json);
   }
   const auto& sample = std::get<Sample>(report);

@@ -30,10 +30,10 @@ struct Sample {
   double slowest_us = 0;  // median of what the slowest rank took
 };
 
-/// How fast one core reads what another has just written, at the start of a round.
+/// How fast one core hands data to another at the start of a round: bench::probe_us().
 struct Probe {
   int round = 1;
-  double read_us = 0;  // of 256 KiB; NaN when there is only one core
+  double handover_us = 0;  // of 256 KiB; NaN when there is only one core
 };
 
 using Report = std::variant<Sample, Probe>;

@@ -32,12 +32,12 @@ TEST(Sample, ReportsAreReadAsTheyWereWritten) {
   EXPECT_DOUBLE_EQ(sample.slowest_us, 0.9);
   const auto probe = std::get<Probe>(read_report(to_json_text(Probe{2, 31.5})));
   EXPECT_EQ(probe.round, 2);
-  EXPECT_DOUBLE_EQ(probe.read_us, 31.5);
+  EXPECT_DOUBLE_EQ(probe.handover_us, 31.5);
 }
 
 TEST(Sample, AProbeWithoutASecondCoreSurvivesJson) {
   const Probe none{1, std::numeric_limits<double>::quiet_NaN()};
-  EXPECT_TRUE(std::isnan(std::get<Probe>(read_report(to_json_text(none))).read_us));
+  EXPECT_TRUE(std::isnan(std::get<Probe>(read_report(to_json_text(none))).handover_us));
 }
 
 TEST(Sample, LinesOfOtherProgramsAreRefused) {

@@ -33,9 +33,8 @@ std::vector<const Member*> those(const std::vector<const Member*>& members, Cond
 
 std::string have(const std::vector<int>& ranks) { return ranks.size() == 1 ? " has" : " have"; }
 
-/// An open collective of `view` in another group than `group`: what it waits for itself.
-const CollectiveRecord* waits_elsewhere(const RankView& view, const std::string& group) {
-  if (view.process.state == ProcessState::gone) return nullptr;
+/// What `view` may be waiting for itself: an open collective of another group than `group`.
+const CollectiveRecord* open_elsewhere(const RankView& view, const std::string& group) {
   for (const CollectiveRecord& record : view.flight.records) {
     if (record.in_flight() && view.flight.groups[record.group].name != group) return &record;
   }
@@ -54,11 +53,11 @@ std::string occupation(const RankView& view, const std::string& group) {
   if (view.process.state == ProcessState::stopped) {
     return process_text(view) + ", in " + phase + " for " + duration_text(phase_s(view));
   }
-  if (const CollectiveRecord* other = waits_elsewhere(view, group)) {
-    return "has waited in " + collective_text(*other, view.flight.groups[other->group].name) +
-           " for " + duration_text(waited_s(view, *other));
+  std::string busy = "has been in " + phase + " for " + duration_text(phase_s(view));
+  if (const CollectiveRecord* other = open_elsewhere(view, group)) {
+    busy += ", with " + collective_text(*other, view.flight.groups[other->group].name) +
+            " open for " + duration_text(waited_s(view, *other));
   }
-  const std::string busy = "has been in " + phase + " for " + duration_text(phase_s(view));
   if (view.process.state != ProcessState::unknown || silent_s < kSilentS) return busy;
   return busy + ", without a sign of life from " + view.flight.process.host + " for " +
          duration_text(silent_s);
@@ -186,12 +185,32 @@ Verdict verdict_on(const StuckCollective& stuck) {
   return stuck.all_entered() ? inside(stuck) : missing(stuck);
 }
 
-/// Whether the ranks it misses wait in another group themselves: then that one is the cause.
-bool is_consequence(const StuckCollective& stuck) {
-  return !stuck.differs && !stuck.missing.empty() && stuck.group->absent.empty() &&
-         std::all_of(stuck.missing.begin(), stuck.missing.end(), [&](const Member* member) {
-           return !is_stopped(*member) && waits_elsewhere(*member->view, stuck.group->name);
-         });
+bool waits_in(const StuckCollective& stuck, int rank) {
+  return std::any_of(stuck.waiting.begin(), stuck.waiting.end(),
+                     [&](const Member* member) { return member->rank() == rank; });
+}
+
+/// From who is missing to what that rank waits for itself, group by group, up to the cause. Groups
+/// that wait for each other end the way where it would close.
+const StuckCollective& cause_of(const StuckCollective& first,
+                                const std::vector<StuckCollective>& all) {
+  std::vector<const StuckCollective*> way{&first};
+  const auto next = [&]() -> const StuckCollective* {
+    const StuckCollective& at = *way.back();
+    if (at.differs || !at.group->absent.empty()) return nullptr;
+    for (const Member* late : at.missing) {
+      if (is_gone(*late) || is_stopped(*late)) return nullptr;
+    }
+    for (const Member* late : at.missing) {
+      for (const StuckCollective& other : all) {
+        const bool is_new = std::find(way.begin(), way.end(), &other) == way.end();
+        if (is_new && waits_in(other, late->rank())) return &other;
+      }
+    }
+    return nullptr;
+  };
+  while (const StuckCollective* further = next()) way.push_back(further);
+  return *way.back();
 }
 
 bool is_overdue(const StuckCollective& stuck, const Verdict& verdict, double patience_s) {
@@ -268,18 +287,16 @@ std::string_view name(VerdictKind kind) {
 Verdict judge(const std::vector<RankView>& views, const VerdictOptions& options) {
   const std::vector<GroupView> groups = groups_of(views);
   const std::vector<StuckCollective> stuck = stuck_collectives(groups);
-  // Causes before consequences, then who waits longest.
   std::vector<const StuckCollective*> order;
   for (const StuckCollective& one : stuck) order.push_back(&one);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    const bool a_follows = is_consequence(*a);
-    const bool b_follows = is_consequence(*b);
-    if (a_follows != b_follows) return b_follows;
+    if (a->differs != b->differs) return a->differs;
     return a->longest_wait_s() > b->longest_wait_s();
   });
   for (const StuckCollective* one : order) {
-    Verdict verdict = verdict_on(*one);
-    if (is_overdue(*one, verdict, options.patience_s)) return verdict;
+    if (is_overdue(*one, verdict_on(*one), options.patience_s)) {
+      return verdict_on(cause_of(*one, stuck));
+    }
   }
   for (const ProcessState state : {ProcessState::stopped, ProcessState::gone}) {
     Verdict verdict = processes(views, state);

@@ -49,7 +49,7 @@ struct VerdictOptions {
 };
 
 /// A pure function. Finds the first collective that some ranks entered and others did not, or that
-/// does not end; of several groups, the one whose missing ranks do not wait elsewhere themselves.
+/// does not end; where its missing ranks wait in another group themselves, the one they wait in.
 /// A stopped or ended process is wrong at once. \param views one per rank that has a record; ranks
 /// up to their world size that have none are absent.
 [[nodiscard]] Verdict judge(const std::vector<RankView>& views, const VerdictOptions& options = {});

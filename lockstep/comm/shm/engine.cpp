@@ -54,7 +54,7 @@ std::shared_ptr<Operation> Engine::issue(Request request) {
   if (queued == 1) {  // enter at once: then the others need nothing more of this rank
     const std::unique_lock lock(drive_, std::try_to_lock);
     if (lock.owns_lock() && !operation->started() && front() == operation.get()) {
-      operation->start(progress_);
+      start(*operation);
     }
   }
   const Request& issued = operation->request();
@@ -85,13 +85,18 @@ bool Engine::advance() {
     return true;
   }
   try {
-    if (!current->started()) current->start(progress_);
+    if (!current->started()) start(*current);
     if (!current->advance(progress_)) return false;
     if (current->done()) end_front();
   } catch (const Disagreement&) {
     fail_all(std::current_exception());
   }
   return true;
+}
+
+void Engine::start(Operation& operation) {
+  operation.start(progress_);
+  if (options_.flight != nullptr) options_.flight->started(operation.request().ticket);
 }
 
 void Engine::end_front() {
@@ -107,8 +112,8 @@ void Engine::end_front() {
       next = queue_.front().get();
     }
   }
-  if (listener_) listener_(*ended);
-  if (next != nullptr) next->start(progress_);
+  if (options_.flight != nullptr) options_.flight->ended(ended->request().ticket, true);
+  if (next != nullptr) start(*next);
 }
 
 void Engine::fail_all(std::exception_ptr error) {
@@ -121,7 +126,7 @@ void Engine::fail_all(std::exception_ptr error) {
   }
   for (const auto& operation : failed) {
     operation->fail(over_);
-    if (listener_) listener_(*operation);
+    if (options_.flight != nullptr) options_.flight->ended(operation->request().ticket, false);
   }
 }
 

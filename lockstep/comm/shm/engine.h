@@ -5,12 +5,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "lockstep/comm/records/group_flight.h"
 #include "lockstep/comm/shm/operation.h"
 
 namespace lockstep::comm::shm {
@@ -22,6 +22,7 @@ class Engine {
   struct Options {
     bool crowded = false;  // more ranks than cores
     std::string name = "world";
+    GroupFlight* flight = nullptr;  // where starts and ends are recorded; outlives the engine
   };
 
   Engine(const Segment& segment, Options options);
@@ -38,14 +39,12 @@ class Engine {
   /// Makes progress without waiting.
   [[nodiscard]] bool poll(Operation& operation);
 
-  /// Called once for each operation, in order, by the thread that ended it.
-  void on_end(std::function<void(const Operation&)> listener) { listener_ = std::move(listener); }
-
  private:
   using Clock = std::chrono::steady_clock;
 
   void run();
   bool advance();
+  void start(Operation& operation);
   void end_front();
   void fail_all(std::exception_ptr error);
   [[nodiscard]] std::exception_ptr abort_error() const;
@@ -55,7 +54,6 @@ class Engine {
 
   const Segment& segment_;
   const Options options_;
-  std::function<void(const Operation&)> listener_;
 
   std::mutex drive_;  // held by the thread that advances operations
   Progress progress_;

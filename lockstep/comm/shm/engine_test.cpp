@@ -284,19 +284,5 @@ TEST(ShmEngine, OperationsProgressWhileNobodyWaits) {
   for (const auto& error : errors) EXPECT_EQ(error, "");
 }
 
-TEST(ShmEngine, AListenerHearsTheEndOfEveryOperationInOrder) {
-  const auto errors = run_ranks(2, [&](Engine& engine, const Segment&) {
-    std::vector<std::uint64_t> heard;
-    engine.on_end([&](const Operation& operation) { heard.push_back(operation.sequence()); });
-    std::vector<std::shared_ptr<Operation>> operations;
-    for (int i = 0; i < 5; ++i) {
-      operations.push_back(engine.issue(request_of(Collective::barrier, ElementType::u8, 0, "")));
-    }
-    for (const auto& operation : operations) engine.wait(*operation, kDeadline);
-    EXPECT_EQ(heard, (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
-  });
-  for (const auto& error : errors) EXPECT_EQ(error, "");
-}
-
 }  // namespace
 }  // namespace lockstep::comm::shm

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/shm/fingerprint.h"
 #include "lockstep/comm/shm/reduce_kernel.h"
 #include "lockstep/comm/shm/segment.h"
@@ -24,6 +25,7 @@ struct Request {
   std::vector<std::size_t> send_counts;     // all_to_all: elements to each rank, packed in order
   std::vector<std::size_t> receive_counts;  // and from each
   std::string site;                         // call site: "trainer.cpp:88", "bucket 4"
+  Ticket ticket;                            // of the flight record
 };
 
 /// What the operations of one group share, each starting where the one before ended.
