@@ -11,16 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/limits.h"
 #include "lockstep/comm/join.h"
 
 namespace lockstep::comm {
 namespace {
 
-// Ring and piece sizes: docs/communication.md has the measurements. Pieces stay in the second-level
-// cache; with more ranks than cores every hand-over costs a switch of processes, so they are few.
+// Measured with 2 and 4 ranks on two cores (docs/communication.md): smaller pieces cost more
+// hand-overs, larger ones leave the second-level cache.
 constexpr std::size_t kPieceBytes = std::size_t{32} << 10;
-constexpr std::size_t kCrowdedPieceBytes = std::size_t{256} << 10;
 constexpr std::size_t kRingBytes = std::size_t{1} << 20;
 constexpr std::size_t kStepsAtLeast = 4;  // that fit into a ring
 
@@ -37,9 +36,8 @@ bool is_crowded(int ranks) {
 }
 
 shm::Layout layout_for(int ranks) {
-  const std::size_t piece = is_crowded(ranks) ? kCrowdedPieceBytes : kPieceBytes;
-  const std::size_t needed = kStepsAtLeast * static_cast<std::size_t>(ranks - 1) * piece;
-  return {ranks, std::max(kRingBytes, needed), piece};
+  const std::size_t needed = kStepsAtLeast * static_cast<std::size_t>(ranks - 1) * kPieceBytes;
+  return {ranks, std::max(kRingBytes, needed), kPieceBytes};
 }
 
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
@@ -81,7 +79,8 @@ std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& opt
     return link;
   } catch (const Error&) {
     throw;
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    if (const auto fault = limit_fault_of(error)) throw EnvironmentFault(*fault);
     throw PeerLost({"LS-4005", where_of(options),
                     "all ranks joined, but not all opened the shared memory of the group within " +
                         to_text(options.join_deadline),

@@ -21,8 +21,8 @@ std::size_t direct_payload_bytes(const Request& request, int ranks) {
   }
 }
 
-DirectOperation::DirectOperation(const Segment& segment, Request request)
-    : Operation(segment, std::move(request)),
+DirectOperation::DirectOperation(const Segment& segment, RingWriter& writer, Request request)
+    : Operation(segment, writer, std::move(request)),
       payload_bytes_(direct_payload_bytes(request_, ranks())) {}
 
 bool DirectOperation::contributes() const {
@@ -46,7 +46,7 @@ void DirectOperation::enter(Slot& slot, const Progress& progress) {
   if (is_inline()) {
     std::memcpy(to, request_.input, payload_bytes_);
   } else {
-    copy_to_ring(to, request_.input, payload_bytes_);
+    writer_.copy(to, request_.input, payload_bytes_);
   }
 }
 

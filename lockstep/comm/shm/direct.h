@@ -9,7 +9,7 @@ namespace lockstep::comm::shm {
 
 class DirectOperation : public Operation {
  public:
-  DirectOperation(const Segment& segment, Request request);
+  DirectOperation(const Segment& segment, RingWriter& writer, Request request);
 
  private:
   void enter(Slot& slot, const Progress& progress) override;

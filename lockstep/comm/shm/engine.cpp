@@ -42,7 +42,7 @@ Engine::~Engine() {
 }
 
 std::shared_ptr<Operation> Engine::issue(Request request) {
-  auto operation = make_operation(segment_, std::move(request));
+  auto operation = make_operation(segment_, writer_, std::move(request));
   std::size_t queued = 0;
   {
     const std::lock_guard lock(queue_mutex_);

@@ -57,6 +57,7 @@ class Engine {
 
   std::mutex drive_;  // held by the thread that advances operations
   Progress progress_;
+  RingWriter writer_;
 
   std::mutex queue_mutex_;  // held for some instructions
   std::deque<std::shared_ptr<Operation>> queue_;

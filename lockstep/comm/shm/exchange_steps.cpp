@@ -7,7 +7,11 @@
 namespace lockstep::comm::shm {
 namespace {
 
-constexpr std::uint64_t kAhead = 4;  // steps sent before the others' are read
+constexpr std::uint64_t kAhead = 8;  // steps sent before the others' are read
+
+// A result this large does not stay in a cache until somebody reads it: storing past the caches saves
+// fetching the lines that are overwritten.
+constexpr std::size_t kStreamedOutputBytes = std::size_t{4} << 20;
 
 std::size_t piece_at(std::size_t total_bytes, std::size_t offset_bytes, std::size_t piece_bytes) {
   return offset_bytes < total_bytes ? std::min(piece_bytes, total_bytes - offset_bytes) : 0;
@@ -15,8 +19,8 @@ std::size_t piece_at(std::size_t total_bytes, std::size_t offset_bytes, std::siz
 
 }  // namespace
 
-ExchangeSteps::ExchangeSteps(const Segment& segment, Request request)
-    : Operation(segment, std::move(request)),
+ExchangeSteps::ExchangeSteps(const Segment& segment, RingWriter& writer, Request request)
+    : Operation(segment, writer, std::move(request)),
       individual_(request_.kind.collective == Collective::scatter ||
                   request_.kind.collective == Collective::all_to_all),
       outgoing_(static_cast<std::size_t>(ranks())),
@@ -133,10 +137,10 @@ bool ExchangeSteps::send() {
     for (int r = 0; r < ranks(); ++r) {
       const Outgoing& part = outgoing_[static_cast<std::size_t>(r)];
       const std::size_t bytes = r == rank() ? 0 : piece_at(part.bytes, offset, piece);
-      if (bytes > 0) copy_to_ring(ring + turn(r, rank()) * piece, part.from + offset, bytes);
+      if (bytes > 0) writer_.copy(ring + turn(r, rank()) * piece, part.from + offset, bytes);
     }
   } else if (const std::size_t bytes = piece_at(outgoing_[0].bytes, offset, piece); bytes > 0) {
-    copy_to_ring(segment_.result_ring(rank()) + at % ring_steps * piece, outgoing_[0].from + offset,
+    writer_.copy(segment_.result_ring(rank()) + at % ring_steps * piece, outgoing_[0].from + offset,
                  bytes);
   }
   ++sent_;
@@ -158,8 +162,14 @@ bool ExchangeSteps::read() {
     const std::byte* const ring = individual_
                                       ? segment_.staged_ring(r) + place * layout.step_bytes()
                                       : segment_.result_ring(r) + place * piece;
-    std::memcpy(part.to + read_ * piece, ring + turn(rank(), r) * piece, bytes);
+    const std::byte* const from = ring + turn(rank(), r) * piece;
+    if (part.bytes >= kStreamedOutputBytes) {
+      kernels().copy_stream(part.to + read_ * piece, from, bytes);
+    } else {
+      std::memcpy(part.to + read_ * piece, from, bytes);
+    }
   }
+  stream_fence();
   ++read_;
   segment_.own().reduced.value.store(at + 1, std::memory_order_release);
   segment_.publish(segment_.own().consumed.value, at + 1);

@@ -9,7 +9,7 @@ namespace lockstep::comm::shm {
 
 class ExchangeSteps : public Operation {
  public:
-  ExchangeSteps(const Segment& segment, Request request);
+  ExchangeSteps(const Segment& segment, RingWriter& writer, Request request);
 
  private:
   struct Outgoing {

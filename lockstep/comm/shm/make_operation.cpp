@@ -8,17 +8,18 @@
 
 namespace lockstep::comm::shm {
 
-std::shared_ptr<Operation> make_operation(const Segment& segment, Request request) {
+std::shared_ptr<Operation> make_operation(const Segment& segment, RingWriter& writer,
+                                          Request request) {
   const Collective collective = request.kind.collective;
   const bool reduces = collective <= Collective::reduce_scatter;
   LOCKSTEP_CHECK(!reduces || is_defined(request.kind.reduction, request.kind.type),
                  std::string(name(request.kind.reduction)) + " of " +
                      std::string(name(request.kind.type)) + " is not defined");
   if (!request.kind.uneven && direct_payload_bytes(request, segment.ranks()) <= kDirectBytes) {
-    return std::make_shared<DirectOperation>(segment, std::move(request));
+    return std::make_shared<DirectOperation>(segment, writer, std::move(request));
   }
-  if (reduces) return std::make_shared<ReduceSteps>(segment, std::move(request));
-  return std::make_shared<ExchangeSteps>(segment, std::move(request));
+  if (reduces) return std::make_shared<ReduceSteps>(segment, writer, std::move(request));
+  return std::make_shared<ExchangeSteps>(segment, writer, std::move(request));
 }
 
 }  // namespace lockstep::comm::shm

@@ -26,8 +26,9 @@ std::string list_of(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Operation::Operation(const Segment& segment, Request request)
+Operation::Operation(const Segment& segment, RingWriter& writer, Request request)
     : segment_(segment),
+      writer_(writer),
       request_(std::move(request)),
       fingerprint_(make_fingerprint(request_.kind, request_.count)) {}
 

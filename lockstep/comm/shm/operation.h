@@ -11,6 +11,7 @@
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/shm/fingerprint.h"
 #include "lockstep/comm/shm/reduce_kernel.h"
+#include "lockstep/comm/shm/ring_writer.h"
 #include "lockstep/comm/shm/segment.h"
 
 namespace lockstep::comm::shm {
@@ -36,7 +37,7 @@ struct Progress {
 
 class Operation {
  public:
-  Operation(const Segment& segment, Request request);
+  Operation(const Segment& segment, RingWriter& writer, Request request);
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   virtual ~Operation() = default;
@@ -79,6 +80,7 @@ class Operation {
   }
 
   const Segment& segment_;
+  RingWriter& writer_;
   const Request request_;
   std::size_t moved_bytes_ = 0;
 
@@ -94,6 +96,7 @@ class Operation {
 };
 
 /// The way that suits the request: at once for what is small, else in steps through the rings.
-[[nodiscard]] std::shared_ptr<Operation> make_operation(const Segment& segment, Request request);
+[[nodiscard]] std::shared_ptr<Operation> make_operation(const Segment& segment, RingWriter& writer,
+                                                        Request request);
 
 }  // namespace lockstep::comm::shm

@@ -1,7 +1,6 @@
 #include "lockstep/comm/shm/reduce_kernel.h"
 
 #include <atomic>
-#include <cstring>
 
 #include "lockstep/comm/shm/reduce_kernel_sets.h"
 #if defined(__x86_64__)
@@ -30,18 +29,6 @@ const Kernels& kernels() {
     return portable_kernels();
   }();
   return best;
-}
-
-void copy_to_ring(void* out, const void* in, std::size_t bytes) {
-  // Measured (docs/communication.md): from here on, cached stores lose 3.5 to 6 times when the
-  // reader's cache held the lines, and win 1.5 times at best.
-  constexpr std::size_t kStreamFromBytes = 8 * 1024;
-  if (bytes >= kStreamFromBytes) {
-    kernels().copy_stream(out, in, bytes);
-    stream_fence();
-  } else {
-    std::memcpy(out, in, bytes);
-  }
 }
 
 void stream_fence() {

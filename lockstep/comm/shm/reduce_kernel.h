@@ -29,8 +29,4 @@ struct Kernels {
 
 void stream_fence();
 
-/// Into memory that another core reads next: the way that is fast whether the cores share a cache
-/// or not. Ordered before the next publish().
-void copy_to_ring(void* out, const void* in, std::size_t bytes);
-
 }  // namespace lockstep::comm::shm

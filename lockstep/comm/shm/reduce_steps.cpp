@@ -15,8 +15,8 @@ std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit
 
 }  // namespace
 
-ReduceSteps::ReduceSteps(const Segment& segment, Request request)
-    : Operation(segment, std::move(request)),
+ReduceSteps::ReduceSteps(const Segment& segment, RingWriter& writer, Request request)
+    : Operation(segment, writer, std::move(request)),
       function_(kernels().reduce(request_.kind.type, request_.kind.reduction)),
       terms_(static_cast<std::size_t>(ranks())) {
   const auto n = static_cast<std::size_t>(ranks());
@@ -71,7 +71,7 @@ bool ReduceSteps::stage() {
     if (r == rank()) continue;
     const Slice part = slice(r, staged_);
     if (part.bytes > 0) {
-      copy_to_ring(to, static_cast<const std::byte*>(request_.input) + part.offset_bytes, part.bytes);
+      writer_.copy(to, static_cast<const std::byte*>(request_.input) + part.offset_bytes, part.bytes);
     }
     to += layout.piece_bytes();
   }
@@ -116,7 +116,7 @@ void ReduceSteps::add_up(const Slice& mine, std::uint64_t at) {
   std::byte* const own = static_cast<std::byte*>(request_.output) + mine.offset_bytes -
                          (scatters ? static_cast<std::size_t>(rank()) * block_bytes_ : 0);
   function_(own, terms_.data(), ranks(), count);
-  if (request_.kind.collective == Collective::all_reduce) copy_to_ring(shared, own, mine.bytes);
+  if (request_.kind.collective == Collective::all_reduce) writer_.copy(shared, own, mine.bytes);
 }
 
 bool ReduceSteps::read() {

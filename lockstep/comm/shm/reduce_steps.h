@@ -11,7 +11,7 @@ namespace lockstep::comm::shm {
 /// all_reduce, reduce and reduce_scatter.
 class ReduceSteps : public Operation {
  public:
-  ReduceSteps(const Segment& segment, Request request);
+  ReduceSteps(const Segment& segment, RingWriter& writer, Request request);
 
  private:
   struct Slice {

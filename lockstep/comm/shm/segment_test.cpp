@@ -50,7 +50,7 @@ TEST(SharedMemory, AClosedDoorLetsNobodyIn) {
   SharedMemory memory = SharedMemory::create(kPage);
   const std::string locator = memory.locator();
   memory.close_door();
-  EXPECT_THROW((void)SharedMemory::open(locator), EnvironmentFault);
+  EXPECT_THROW((void)SharedMemory::open(locator), PeerLost);
 }
 
 TEST(Segment, MemoryOfAnotherOriginIsRefused) {

@@ -58,7 +58,7 @@ Fd create_unlinked(std::size_t bytes) {
 
 SharedMemory::SharedMemory(Fd fd, std::size_t bytes, const std::string& where)
     : fd_(std::move(fd)), bytes_(bytes) {
-  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
   if (at == MAP_FAILED) {
     throw EnvironmentFault({"LS-4011", where, "cannot map shared memory: " + reason(errno),
                             "see the limits of address space and locked memory (ulimit -v)"});
@@ -77,6 +77,11 @@ SharedMemory SharedMemory::create(std::size_t bytes) {
 SharedMemory SharedMemory::open(const std::string& locator) {
   Fd fd(::open(locator.c_str(), O_RDWR | O_CLOEXEC));
   struct stat info {};
+  if (!fd && errno == ENOENT) {  // its /proc folder goes with the process
+    throw PeerLost({"LS-4011", locator, "the rank that made the shared memory has ended",
+                    "its own message is the cause; with none, ranks of this host may not see each "
+                    "other's processes (use one container, --pid=host, or Gloo)"});
+  }
   if (!fd || ::fstat(fd.get(), &info) != 0) {
     throw EnvironmentFault({"LS-4011", locator,
                             "cannot open the shared memory of another rank: " + reason(errno),
