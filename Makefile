@@ -7,7 +7,7 @@ PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup configure programs build demo style test test-oracles validate-gpt test-sanitize bench-peers \
-        bench-peers-json fuzz soak gpu-check install clean
+        bench-peers-json bench-comm fuzz soak gpu-check install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,9 +16,10 @@ setup: ## install what is missing: Debian packages, LibTorch in ~/.cache/lockste
 	@$(SETUP)
 
 configure: setup
-	@test -f $(RELEASE)/build.ninja || cmake --preset release
+	@test -f $(RELEASE)/build.ninja || cmake --preset release >/dev/null
 
 programs: configure
+	@test -x $(BIN)/lockstep-worker || echo 'building the programs: about 4 minutes on 2 cores'
 	@cmake --build --preset release --target lockstep lockstep-worker
 
 build: configure ## set up, then build programs, libraries and tests in build/release
@@ -54,6 +55,15 @@ bench-peers-json: programs ## the same, as JSON lines
 	@$(SETUP) --oracles
 	@benchmarks/bench_peers.py --json
 
+COMM_BENCH = $(BIN)/lockstep bench comm --ranks 2,4 --op all_reduce,reduce_scatter,all_gather
+
+bench-comm: programs ## time collectives of this host beside Open MPI, then beside Gloo
+	@$(SETUP) --mpi
+	@cmake --preset release >/dev/null # finds an mpicc that was just installed
+	@cmake --build --preset release --target lockstep-mpi-peer
+	@$(COMM_BENCH) --against mpi
+	@$(COMM_BENCH) --against gloo
+
 fuzz: ## libFuzzer on every parser, SECONDS_PER_TARGET=60 each
 	@$(SETUP) --fuzz
 	@tools/fuzz.sh $(SECONDS_PER_TARGET)
@@ -64,7 +74,8 @@ soak: programs ## kill and resume a training run for MINUTES=10; the result must
 gpu-check: setup ## on a machine with a GPU: build preset cuda, run the tests labelled gpu
 	@tools/gpu_check.sh
 
-install: build ## install programs, libraries and the CMake package under PREFIX=/usr/local
+install: configure ## build and install programs, libraries and the CMake package under PREFIX=/usr/local
+	@cmake --build --preset release --target installed
 	@cmake --install $(RELEASE) --prefix $(PREFIX)
 
 clean: ## remove everything that was built

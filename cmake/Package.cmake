@@ -28,8 +28,11 @@ install(TARGETS ${exported} EXPORT lockstepTargets ARCHIVE DESTINATION ${CMAKE_I
 install(EXPORT lockstepTargets NAMESPACE lockstep:: DESTINATION ${package_folder})
 install(DIRECTORY lockstep/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep FILES_MATCHING PATTERN "*.h"
         PATTERN cli EXCLUDE PATTERN worker EXCLUDE)
+# What `make install` builds: nothing that stays here.
+add_custom_target(installed DEPENDS ${core_targets} ${library_targets})
 foreach(program IN LISTS programs)
   if(TARGET ${program})
+    add_dependencies(installed ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()

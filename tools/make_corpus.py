@@ -190,9 +190,51 @@ def checkpoint_format_manifest():
     return inputs | cut("whole", changed())
 
 
+def comm_records_flight_file():
+    """Files of few records; docs/formats/flight.md has the offsets."""
+    def record(index, sequence, state, group=0, version=2, count=1024, site=b"bucket 4: layer3.0.conv1.weight .."):
+        words = struct.pack("<8Q", index, sequence, count, 4 * count, 10**9, 10**9 + 500, 0, state | group << 8)
+        return u64(version) + words + struct.pack("<24s16s80s", b"all_reduce", b"float32", site)
+
+    def file(records, capacity=None, **fields):
+        head = {"magic": b"LSFLIGHT", "version": 1, "pid": 4711, "rank": 1, "world": 2, "phase": 10**9 << 4 | 2,
+                "finished": 0, "groups": [(b"world", 1, 2, 4), (b"pairs", 0, 2, 1)]} | fields
+        capacity = len(records) if capacity is None else capacity
+        head_bytes = head["magic"] + struct.pack("<IIII", head["version"], 4096, 192, capacity)
+        head_bytes += struct.pack("<QqqqII", 77, head["pid"], 1234, 5678, head["rank"], head["world"])
+        head_bytes += struct.pack("<qq64s40sQ", 10**18, 10**17, b"node1", b"0b7c-boot", 0)
+        head_bytes += struct.pack("<QQQQ32x", len(records), head["phase"], 10**9, head["finished"])
+        head_bytes += u64(len(head["groups"])) + bytes(56)
+        head_bytes += b"".join(struct.pack("<40sIIQQ", *group, 0) for group in head["groups"])
+        return head_bytes.ljust(4096, b"\0") + b"".join(records)
+
+    records = [record(5, 3, 1), record(2, 1, 2), record(3, 2, 3), record(4, 1, 0, group=1)]
+    inputs = {
+        "four_records": file(records),
+        "no_record": file([bytes(192)]),
+        "being_written": file([record(1, 1, 1, version=3)]),
+        "wrong_place": file([record(2, 1, 1), record(2, 1, 1)]),
+        "unknown_group": file([record(1, 1, 1, group=2)]),
+        "unknown_state": file([record(1, 1, 9)]),
+        "unknown_phase": file(records, phase=15),
+        "huge_count": file([record(1, 1, 1, count=2**60)]),
+        "no_end_of_text": file([record(1, 1, 1, site=b"x" * 80)]),
+        "control_characters": file([record(1, 1, 1, site=b"\x1b[2J\x07")]),
+        "capacity_too_high": file(records, capacity=2**32 - 1),
+        "rank_outside": file(records, rank=2),
+        "many_groups": file(records, groups=[(b"g%d" % g, 0, 65536, 9) for g in range(56)]),
+        "huge_world": file(records, world=65536, groups=[(b"world", 1, 65536, 4)] * 2),
+        "pid_zero": file(records, pid=0),
+        "other_version": file(records, version=2),
+        "html": b"<!DOCTYPE html><html>404</html>",
+    }
+    return inputs | cut("four_records", file(records))
+
+
 TARGETS = {function.__name__: function
            for function in (store_frame, config_parse, data_formats_idx, data_formats_cifar,
-                            checkpoint_format_safetensors, checkpoint_format_manifest)}
+                            checkpoint_format_safetensors, checkpoint_format_manifest,
+                            comm_records_flight_file)}
 
 
 def targets_in_tree():

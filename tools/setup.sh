@@ -4,6 +4,7 @@
 #   tools/setup.sh             what `make build`, `make demo` and `make test` need
 #   tools/setup.sh --oracles   also a Python with torch, safetensors and numpy (test-oracles, bench-peers)
 #   tools/setup.sh --fuzz      also clang with libFuzzer (fuzz)
+#   tools/setup.sh --mpi       also Open MPI (bench-comm)
 #
 # LOCKSTEP_DEPS (default ~/.cache/lockstep) is where LibTorch and that Python go; clones share it.
 # Does nothing, in a fraction of a second, when all is there. Exit 3: the machine is at fault.
@@ -32,7 +33,8 @@ parse_arguments() {
     case "${argument}" in
       --oracles) WANT_ORACLES=1 ;;
       --fuzz) PACKAGES+=(clang libclang-rt-14-dev) ;;
-      -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+      --mpi) PACKAGES+=(openmpi-bin libopenmpi-dev) ;;
+      -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
       *) printf 'setup: unknown argument %s (see --help)\n' "${argument}" >&2; exit 2 ;;
     esac
   done

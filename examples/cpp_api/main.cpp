@@ -1,5 +1,6 @@
 // A module of one's own, trained data-parallel: start it once per rank, as README.md shows.
 #include <ATen/ATen.h>
+#include <lockstep/base/error.h>
 #include <lockstep/comm/world.h>
 #include <lockstep/parallel/data_parallel.h>
 #include <torch/nn/modules/linear.h>
@@ -23,7 +24,7 @@ std::pair<at::Tensor, at::Tensor> two_moons(std::int64_t B) {
   return {at::stack({x, y}, 1) + 0.1 * at::randn({B, 2}), moon.to(at::kLong)};
 }
 
-int main() {
+int main() try {
   const auto group = ls::comm::join_world();  // torchrun, lockstep, srun or mpirun; alone: one rank
 
   Net net;
@@ -41,4 +42,7 @@ int main() {
   }
   std::printf("rank %d of %d: loss %.17g\n", group->rank(), group->size(), mean_loss);
   return mean_loss < 0.1 ? 0 : 1;
+} catch (const ls::Error& error) {  // what, where, what to do next; a lost peer, say
+  std::fputs(ls::to_text(error.problems()).c_str(), stderr);
+  return static_cast<int>(error.exit());
 }

@@ -27,7 +27,7 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-1007", "key that nothing reads",
      "The key exists, but what this run has chosen (model family, data format, optimizer or "
      "schedule) does not read it. It would have no effect, so it is refused rather than ignored: "
-     "remove it, or choose what reads it."},
+     "remove it (on the command line `--set KEY=` does), or choose what reads it."},
     {"LS-1008", "--set is not KEY=VALUE",
      "--set takes section.key=value, for example --set optimizer.lr=0.05. Quote it when the shell "
      "would split it."},
@@ -60,6 +60,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "The text is not the JSON of a configuration as lockstep writes it to config.json."},
     {"LS-1018", "nothing known by this name",
      "`lockstep help NAME` explains a command, a configuration key or section, or a code LS-nnnn."},
+    {"LS-1031", "run directory in use",
+     "One job at a time may work in a run directory: two would mix their checkpoints. The process "
+     "named holds RUN_DIR/lock, which the system releases when that process ends. Wait, stop it, or "
+     "choose another --run-dir."},
     {"LS-2001", "data file not there",
      "A file or folder that [data] names does not exist or cannot be read on this machine. When it "
      "belongs to a Debian package, the message names the package to install."},
@@ -86,6 +90,9 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-2009", "batch not made in time",
      "The background threads made no batch for minutes. The disk or network that holds the data "
      "does not answer, or the machine was suspended."},
+    {"LS-2010", "too many samples",
+     "The order of the samples of an epoch is kept as 32-bit numbers, so a data set has at most "
+     "4,294,967,295 of them."},
     {"LS-3001", "address in use",
      "Another process listens on the port or socket that was asked for; the message names it "
      "when this user may see it. End it, choose another --master-port, or leave the port out: "
@@ -106,6 +113,12 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "A rank was killed or ended with a failure and said nothing about it in lockstep's form. The "
      "message tells which one was first and its last lines; the logs folder of the run holds the "
      "rest."},
+    {"LS-3007", "a limit of this process reached",
+     "Memory, threads or open files ran out. The message says which limit of the shell or the "
+     "container holds (ulimit -v, -u, -n) and what it is now; raise it."},
+    {"LS-3008", "result not written",
+     "What the command printed on standard output did not all arrive: the disk or device behind it "
+     "is full. The work itself may have been done."},
     {"LS-3051", "run directory not writable",
      "A file of the run directory could not be made or written. Check that the folder exists, "
      "belongs to you and that the disk has room (df), or choose another with --run-dir."},
@@ -143,6 +156,21 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "count. Both sides and their call sites are named; no rank was handed a result, and the group "
      "is over. Usual causes: a condition that differs between ranks around a collective, batches or "
      "models of different shapes, ranks started with different configurations."},
+    {"LS-4021", "not a flight file",
+     "The file of a rank's flight recorder is cut off, of another version or not one at all: every "
+     "field is checked before it is used. docs/formats/flight.md describes it. Remove the file; a "
+     "running rank writes its own when it starts."},
+    {"LS-4022", "no flight files",
+     "`lockstep doctor watch` reads flight/rank-<rank>.ring in the run directory, which each rank of "
+     "`lockstep train` makes once its job is known. Name the run directory itself, or wait until the "
+     "job has started."},
+    {"LS-4023", "flight recorder without a file",
+     "A rank keeps the record of its last collectives in its run directory, so that it outlives the "
+     "process. The file could not be made there: the disk is full, or the folder not writable. "
+     "Training goes on with the record in memory, where `lockstep doctor watch` does not see it."},
+    {"LS-4024", "flight file cannot be read",
+     "The file of a rank's flight recorder is there, but the system does not let it be read. Check "
+     "the permissions of the run directory."},
     {"LS-4101", "a wait on the store ran out of time",
      "A key that another rank sets never came. The rank that should have set it has ended, "
      "hangs, or was never started."},
@@ -170,9 +198,13 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-5006", "checkpoint of another model",
      "The tensors of the checkpoint are not those of this run: other names, shapes or types. "
      "Resume with the [model], [optimizer] and [precision] it was saved with; they stand under "
-     "\"config\" in its manifest.json."},
+     "\"config\" in its manifest.json. --resume none trains anew and moves what is there to "
+     "RUN_DIR/previous-N."},
     {"LS-5007", "checkpoint of a newer format",
      "A newer version of lockstep wrote the checkpoint. Use that version, or a newer one."},
+    {"LS-5008", "checkpoint beyond the data",
+     "The checkpoint stands at a sample of its epoch that the data set does not have: it was saved "
+     "with more data. Resume with the data it was saved with, or train anew with --resume none."},
     {"LS-6001", "model size out of range",
      "A number in [model] is too small for any model of that family to be built."},
     {"LS-6002", "no residual network of that depth",
@@ -206,7 +238,18 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "range. The file is damaged or was not written by lockstep."},
     {"LS-7053", "run of a benchmark failed",
      "One of the runs that a benchmark started did not end well; the message carries what its "
-     "ranks said. Run the same configuration with `lockstep train` to see it alone."},
+     "ranks said. Run what failed alone to see more: the configuration with `lockstep train`, or "
+     "one rank count, collective and size."},
+    {"LS-7054", "peer of a benchmark missing",
+     "`bench comm --against mpi` starts Open MPI's mpirun and bin/lockstep-mpi-peer, which is built "
+     "where mpicc is found. Install openmpi-bin and libopenmpi-dev (`tools/setup.sh --mpi`), then "
+     "build again."},
+    {"LS-7055", "request or report of a benchmark not readable",
+     "The front and the ranks of a benchmark hand each other JSON. What came is something else: a "
+     "file that was cut short or edited, or programs of two versions beside each other."},
+    {"LS-7056", "rank not kept on its core",
+     "`bench comm` keeps each rank on a core of its own, so that times do not depend on where the "
+     "system puts it. The system refused; --no-pin leaves the ranks where they are."},
     {"LS-7101", "loss or gradient not finite",
      "A step gave NaN or infinity on some rank; all ranks see the same sum, so all stop, with the "
      "parameters of the step before. Lower the rate, clip gradients, or let [recovery] on_nan skip "

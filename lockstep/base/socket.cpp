@@ -197,15 +197,18 @@ std::string address_text(const std::string& host, int port) {
   return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-Fd connect_to(const std::string& host, int port, Deadline deadline) {
+Fd connect_to(const std::string& host, int port, Deadline deadline, const OnWaiting& on_waiting) {
   const auto start = Clock::now();
   const auto addresses = resolve(host, port);
   milliseconds pause(5);
+  auto tell_at = start + kTellWaitingEvery;
   while (true) {
     int status = 0;
+    // A host that drops packets must not silence this for the kernel's whole minutes.
+    const Deadline attempt = std::min(deadline, Clock::now() + kTellWaitingEvery);
     for (const auto& address : addresses) {
       Fd fd;
-      status = try_connect(address, deadline, fd);
+      status = try_connect(address, attempt, fd);
       if (status == 0) return fd;
     }
     if (Clock::now() + pause >= deadline) {
@@ -215,6 +218,10 @@ Fd connect_to(const std::string& host, int port, Deadline deadline) {
            "no connection within " + std::to_string(waited) + " ms: " + errno_text(status),
            "check that the launcher or rank 0 that serves this address is running, that every rank "
            "got the same address, and that no firewall is between"});
+    }
+    if (on_waiting && Clock::now() >= tell_at) {
+      on_waiting(errno_text(status));
+      tell_at = Clock::now() + kTellWaitingEvery;
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, milliseconds(250));

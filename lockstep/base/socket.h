@@ -3,6 +3,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -18,10 +19,15 @@ enum class IoEnd : std::uint8_t { done, timed_out, closed };
 /// "10.0.0.1:29500", "[::1]:29500" or "unix:/run/x"; what messages name.
 [[nodiscard]] std::string address_text(const std::string& host, int port);
 
+/// Told about every five seconds while something is waited for: why it takes so long.
+using OnWaiting = std::function<void(const std::string& why)>;
+inline constexpr std::chrono::seconds kTellWaitingEvery{5};
+
 /// Connects, and tries again while nobody listens yet, until the deadline. The socket does not
 /// block. Name resolution has the resolver's own time limit. \throws EnvironmentFault naming the
 /// address, the last reason and what to do.
-[[nodiscard]] Fd connect_to(const std::string& host, int port, Deadline deadline);
+[[nodiscard]] Fd connect_to(const std::string& host, int port, Deadline deadline,
+                            const OnWaiting& on_waiting = {});
 
 struct Listener {
   Fd fd;                  // does not block

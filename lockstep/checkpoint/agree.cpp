@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/purpose.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -34,6 +35,7 @@ std::optional<Failure> attempt(const std::function<void()>& work) {
 /// The lowest rank that failed; the group's size when none did.
 int first_failed(comm::Group& group, bool failed) {
   at::Tensor rank = at::full({1}, failed ? group.rank() : group.size(), at::kLong);
+  const comm::Purpose purpose("whether the checkpoint is good on all ranks");
   group.all_reduce(rank, comm::ReduceOp::min)->wait();
   return static_cast<int>(rank.item<std::int64_t>());
 }

@@ -6,15 +6,16 @@
 #include "lockstep/base/run_dir.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/job_front.h"
+#include "lockstep/cli/run_check.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/scaling_plan.h"
 #include "lockstep/cli/worker_program.h"
-#include "lockstep/config/batch_shape.h"
 #include "lockstep/data/formats/data_size.h"
 #include "lockstep/metrics/events_file.h"
 #include "lockstep/metrics/report_line.h"
 #include "lockstep/metrics/scaling.h"
 #include "lockstep/planner/planner.h"
+#include "lockstep/rundir/start.h"
 
 namespace lockstep::cli {
 namespace {
@@ -55,14 +56,15 @@ class ScalingBench {
  public:
   ScalingBench(const Args& args, const Context& context)
       : context_(context),
-        config_(read_run(args)),
         host_(probe_host()),
         counts_(parse_rank_counts(args.text("--ranks", "1,2"))),
         scaling_(args.has("--strong") ? Scaling::strong : Scaling::weak) {
     steps_.measured = static_cast<int>(args.integer("--steps").value_or(steps_.measured));
     steps_.warmup = static_cast<int>(args.integer("--warmup").value_or(steps_.warmup));
-    check_counts();
+    check_run(args);
     worker_ = find_worker(context);
+    auto name = rundir::name_problems("--out", args.text("--out"));
+    if (!name.empty()) throw UsageError(std::move(name));
     out_dir_ = make_run_dir(args.text("--out"), config_.run.name + "-scaling");
   }
 
@@ -79,16 +81,22 @@ class ScalingBench {
 
  private:
   /// Every count is settled before the first is run: a batch that does not divide shows at once.
-  void check_counts() {
-    std::vector<Problem> problems;
+  void check_run(const Args& args) {
+    RunCheck check(read_run(args));
+    config_ = check.config();
     for (const int ranks : counts_) {
-      const auto config = scaling_config(config_, ranks, scaling_, steps_);
-      for (Problem& problem : config::settle_batch(config, ranks).problems) {
-        problem.where += " on " + ranks_text(ranks);
-        problems.push_back(std::move(problem));
+      const std::string where = " on " + ranks_text(ranks);
+      try {
+        (void)check.plan(scaling_config(config_, ranks, scaling_, steps_), host_, ranks, where);
+      } catch (const UsageError& error) {
+        check.add(error, where);
       }
     }
-    if (!problems.empty()) throw UsageError(std::move(problems));
+    config::RunConfig measured = config_;
+    measured.data.eval.clear();  // nothing is evaluated
+    check.check_data(measured);
+    check.require_none();
+    print_notes(check.notes(), context_);
   }
 
   void measure(int ranks) {
@@ -97,20 +105,22 @@ class ScalingBench {
     job.config = scaling_config(config_, ranks, scaling_, steps_);
     job.plan = planner::make_plan(job.config, host_, ranks, data::resident_bytes(job.config.data));
     job.resume = "none";
-    make_job_dir(job, dir.string());
+    const JobDir started_in = make_job_dir(job, dir.string());
 
     metrics::ScalingRun run{ranks, {}};
     metrics::Console console(context_.json ? context_.err : context_.out,
                              console_options(context_));
     console.note(started(ranks));
     launch::LocalJobOptions options;
-    options.command = worker_command(worker_, job);
+    options.command = worker_command(worker_, started_in.job_file);
     options.nproc_per_node = ranks;
     options.threads_per_rank = job.config.run.threads;
-    options.log_dir = (dir / "logs").string();
+    options.log_dir = started_in.log_dir;
     options.on_report = [&](const std::string& line) { take(line, run, console); };
     const launch::LocalJobResult result = launch::run_local_job(options);
-    if (result.exit != Exit::ok || run.reports.empty()) fail(ranks, result, options.log_dir);
+    if (result.exit != Exit::ok || run.reports.empty()) {
+      fail_bench(ranks_text(ranks), result, options.log_dir);
+    }
     runs_.push_back(std::move(run));
   }
 
@@ -120,17 +130,6 @@ class ScalingBench {
     if (step == nullptr) return;
     if (step->step > steps_.warmup) run.reports.push_back(*step);
     if (shows_steps()) console.on_step(*step);
-  }
-
-  [[noreturn]] static void fail(int ranks, const launch::LocalJobResult& result,
-                                const std::string& log_dir) {
-    const bool is_own = result.exit == Exit::ok || result.exit == Exit::requeue;
-    std::vector<Problem> problems;
-    if (result.first_failure) problems = problems_of_job(result, log_dir);
-    problems.push_back({"LS-7053", "the run on " + ranks_text(ranks),
-                        result.first_failure ? "failed" : "ended before its last step",
-                        "all that its ranks printed is in " + log_dir});
-    throw Error(is_own ? Exit::failed : result.exit, std::move(problems));
   }
 
   [[nodiscard]] bool shows_steps() const { return console_options(context_).terminal; }
@@ -180,6 +179,10 @@ Command bench_scaling_command() {
       .examples = kExamples,
       .positional = {.name = "RUN.toml", .help = "the run to measure", .at_least = 1},
       .flags = kFlags,
+      .json =
+          "a line for each rank count: ranks, samples_per_s, speedup, efficiency, "
+          "dominating_phase, oversubscribed, tokens_per_s (of models that count tokens), step_s "
+          "and the seconds of each phase.",
       .run = run};
 }
 

@@ -63,6 +63,7 @@ struct Command {
   std::span<const Example> examples = {};
   Positional positional = {};
   std::span<const Flag> flags = {};  // without the common ones
+  std::string_view json = {};        // what --json prints: one sentence
   /// Throws lockstep::Error for what goes wrong; one handler prints it and gives the exit code.
   Exit (*run)(const Args& args, const Context& context) = nullptr;
 };

@@ -6,7 +6,9 @@ namespace lockstep::cli {
 
 [[nodiscard]] Command train_command();
 [[nodiscard]] Command plan_command();
+[[nodiscard]] Command bench_comm_command();
 [[nodiscard]] Command bench_scaling_command();
+[[nodiscard]] Command doctor_watch_command();
 [[nodiscard]] Command help_command();
 
 }  // namespace lockstep::cli

@@ -1,5 +1,6 @@
 // lockstep help: commands, configuration keys, error codes, and the generated documents.
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -22,7 +23,7 @@ constexpr auto kFlags = std::to_array<Flag>({
 constexpr auto kExamples = std::to_array<Example>({
     {"lockstep help optimizer.lr", "explain a configuration key"},
     {"lockstep help optimizer", "list the keys of a section"},
-    {"lockstep help LS-1003", "explain an error code"},
+    {"lockstep help LS-1003", "explain an error code; `lockstep help errors` lists all"},
     {"lockstep help plan", "examples and flags of a command"},
 });
 
@@ -49,6 +50,51 @@ const config::Option* find_key(std::string_view name) {
   return found;
 }
 
+/// "  comm                         time and bandwidth of ..." for each command of a group; empty
+/// when `name` is none.
+std::string group_text(std::string_view name) {
+  std::string text;
+  for (const Command& command : commands()) {
+    if (!command.name.starts_with(std::string(name) + " ")) continue;
+    std::string row = "  lockstep " + std::string(command.name);
+    row.resize(std::max<std::size_t>(row.size() + 2, 30), ' ');
+    text += row + std::string(command.summary) + "\n";
+  }
+  if (text.empty()) return "";
+  return "Commands of lockstep " + std::string(name) + ":\n" + text +
+         "\n`lockstep COMMAND --help` shows examples.\n";
+}
+
+std::string all_codes_text() {
+  std::string text;
+  for (const ProblemCode& code : problem_codes()) {
+    text += std::string(code.code) + "  " + std::string(code.title) + "\n";
+  }
+  return text + "\n`lockstep help CODE` explains one.\n";
+}
+
+bool is_code(std::string_view name) {
+  return name.size() > 3 && (name[0] == 'L' || name[0] == 'l') &&
+         (name[1] == 'S' || name[1] == 's') && name[2] == '-';
+}
+
+std::string in_capitals(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+/// "LS-1007 and LS-1009": the codes below and above one that does not exist.
+std::string codes_around(const std::string& code) {
+  std::string below;
+  std::string above;
+  for (const ProblemCode& known : problem_codes()) {  // ascending
+    if (known.code < code) below = known.code;
+    if (known.code > code && above.empty()) above = known.code;
+  }
+  return below.empty() || above.empty() ? below + above : below + " and " + above;
+}
+
 std::string code_text(const ProblemCode& code) {
   return std::string(code.code) + ": " + std::string(code.title) + "\n\n" +
          std::string(code.explain) + "\n";
@@ -60,7 +106,11 @@ std::string code_text(const ProblemCode& code) {
   for (const config::Section& section : config::sections()) names.push_back(section.name);
   for (const config::Option& option : config::options()) names.push_back(option.name());
   for (const config::Option& option : config::options()) names.push_back(option.key);
-  for (const ProblemCode& code : problem_codes()) names.push_back(code.code);
+  if (is_code(name)) {
+    throw UsageError({{"LS-1018", "lockstep help", "there is no code " + name.substr(0, 128),
+                       "the nearest: " + codes_around(in_capitals(name)) +
+                           "; `lockstep help errors` lists all"}});
+  }
   throw UsageError(
       {{"LS-1018", "lockstep help", "nothing is known by the name " + name.substr(0, 128),
         did_you_mean(name, names, "`lockstep help` lists the commands")}});
@@ -68,7 +118,11 @@ std::string code_text(const ProblemCode& code) {
 
 std::string text_about(const std::string& name) {
   if (const Command* command = find_command(name)) return command_help(*command);
-  if (const ProblemCode* code = find_problem_code(name)) return code_text(*code);
+  if (const std::string group = group_text(name); !group.empty()) return group;
+  if (name == "errors") return all_codes_text();
+  if (const ProblemCode* code = find_problem_code(is_code(name) ? in_capitals(name) : name)) {
+    return code_text(*code);
+  }
   for (const config::Section& section : config::sections()) {
     if (section.name == name) return section_text(section);
   }
@@ -101,10 +155,11 @@ Command help_command() {
           .description = "Without a name it lists the commands.",
           .examples = kExamples,
           .positional = {.name = "NAME",
-                         .help = "command, section, section.key or LS-nnnn",
+                         .help = "command, section, section.key, LS-nnnn or errors",
                          .at_least = 0,
                          .at_most = 2},
           .flags = kFlags,
+          .json = "name and text.",
           .run = run};
 }
 

@@ -81,6 +81,7 @@ std::string command_markdown(const Command& command) {
     text += "| `" + std::string(row.name) + "` | " + std::string(row.help) + " |\n";
   }
   for (const Flag& flag : command.flags) text += flag_row(flag);
+  if (!command.json.empty()) text += "\n`--json`: " + std::string(command.json) + "\n";
   return text;
 }
 

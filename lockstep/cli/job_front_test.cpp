@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
-#include "lockstep/config/parse.h"
+#include "lockstep/rundir/start.h"
 #include "tests/support/scratch_folder.h"
 
 namespace lockstep::cli {
@@ -27,22 +28,42 @@ launch::LocalJobResult failure_of_rank_one() {
   return result;
 }
 
-TEST(JobFront, TheRunDirectoryHoldsWhatRanksNeed) {
+TEST(JobFront, EachStartHandsItsRanksAJobOfItsOwn) {
   const test::ScratchFolder folder;
   planner::Job made;
   made.config.run.steps = 3;
   made.plan.degree = {1, 2, 1};
   made.resume = "none";
-  make_job_dir(made, folder.file("run"));
-  EXPECT_EQ(made.run_dir, folder.file("run"));
-  const planner::Job read_back = planner::job_from_json_text(read(folder.file("run/job.json")));
-  EXPECT_EQ(planner::to_json_text(read_back), planner::to_json_text(made));
-  EXPECT_EQ(config::from_json_text(read(folder.file("run/config.json"))).run.steps, 3);
-  EXPECT_EQ(parallel::plan_from_json_text(read(folder.file("run/plan.json"))).degree,
-            made.plan.degree);
-  EXPECT_EQ(worker_command("/opt/bin/lockstep-worker", made),
-            (std::vector<std::string>{"/opt/bin/lockstep-worker", "train", "--job",
-                                      folder.file("run/job.json"), "--json"}));
+  {
+    const JobDir dir = make_job_dir(made, folder.file("run"));
+    EXPECT_EQ(made.run_dir, folder.file("run"));
+    EXPECT_EQ(dir.log_dir, folder.file("run/logs/1"));
+    const planner::Job read_back = planner::job_from_json_text(read(dir.job_file));
+    EXPECT_EQ(planner::to_json_text(read_back), planner::to_json_text(made));
+    EXPECT_THROW((void)make_job_dir(made, folder.file("run")), UsageError) << "it is in use";
+    EXPECT_EQ(worker_command("/opt/bin/lockstep-worker", dir.job_file),
+              (std::vector<std::string>{"/opt/bin/lockstep-worker", "train", "--job",
+                                        folder.file("run/logs/1/job.json"), "--json"}));
+  }
+  EXPECT_EQ(make_job_dir(made, folder.file("run")).log_dir, folder.file("run/logs/2"));
+  // What the run before left stays until the ranks have accepted theirs.
+  EXPECT_FALSE(std::filesystem::exists(folder.file("run/config.json")));
+}
+
+TEST(JobFront, TheSameCommandGoesOnFromTheNewestWholeCheckpoint) {
+  const test::ScratchFolder folder;
+  planner::Job job;
+  job.run_dir = folder.file("run");
+  job.resume = "auto";
+  EXPECT_FALSE(resume_point(job).has_value());
+  for (const char* step : {"step-5", "step-10", "step-15"}) {
+    std::filesystem::create_directories(rundir::checkpoints_dir(job) / step);
+  }
+  std::ofstream(rundir::checkpoints_dir(job) / "step-5" / "manifest.json") << "{}";
+  std::ofstream(rundir::checkpoints_dir(job) / "step-10" / "manifest.json") << "{}";
+  ASSERT_TRUE(resume_point(job).has_value());
+  EXPECT_EQ(resume_point(job)->name, "step-10");
+  EXPECT_EQ(resume_point(job)->step, 10);
 }
 
 TEST(JobFront, WhatTheRankSaidIsThePlaceToLookFirst) {
@@ -55,12 +76,18 @@ TEST(JobFront, WhatTheRankSaidIsThePlaceToLookFirst) {
 
 TEST(JobFront, ARankThatSaidNothingIsDescribed) {
   const launch::LocalJobResult result = failure_of_rank_one();
-  const auto problems = problems_of_job(result, "runs/x/logs");
+  const test::ScratchFolder logs;
+  const auto problems = problems_of_job(result, logs.path());
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_EQ(problems[0].where, "rank 1");
   EXPECT_NE(problems[0].what.find("SIGKILL"), std::string::npos);
-  EXPECT_NE(problems[0].fix.find("runs/x/logs"), std::string::npos);
+  EXPECT_EQ(problems[0].fix, "all that the ranks printed is in " + logs.path().string());
   EXPECT_THROW((void)problems_of_job({}, ""), Bug);
+}
+
+TEST(JobFront, LogsThatSomebodyRemovedAreNotPointedAt) {
+  EXPECT_EQ(place_of_logs("runs/gone/logs").find("all that the ranks printed is in"),
+            std::string::npos);
 }
 
 TEST(JobFront, WithJsonTheConsoleNeverRedraws) {

@@ -5,9 +5,11 @@
 #include <iostream>
 #include <system_error>
 
+#include "lockstep/base/process.h"
 #include "lockstep/cli/program.h"
 
 int main(int argc, char** argv) {
+  lockstep::prepare_process();
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   std::error_code ignored;
   const lockstep::cli::Context context{
@@ -18,5 +20,6 @@ int main(int argc, char** argv) {
       .program_path = std::filesystem::read_symlink("/proc/self/exe", ignored).string(),
       .get_env = [](const char* name) { return static_cast<const char*>(std::getenv(name)); }};
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  return static_cast<int>(lockstep::cli::run_program(words, context));
+  const lockstep::Exit exit = lockstep::cli::run_program(words, context);
+  return static_cast<int>(lockstep::settle_output(exit));
 }

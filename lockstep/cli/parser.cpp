@@ -27,15 +27,6 @@ std::vector<std::string_view> split(std::string_view words) {
   return list;
 }
 
-/// "--run_dir=x" as "--run-dir=x".
-std::string with_dashes(std::string word) {
-  if (word.rfind("--", 0) != 0) return word;
-  const auto end =
-      word.begin() + static_cast<std::ptrdiff_t>(std::min(word.find('='), word.size()));
-  std::replace(word.begin(), end, '_', '-');
-  return word;
-}
-
 class Parser {
  public:
   explicit Parser(const Command& command) : command_(command), flags_(all_flags(command)) {}
@@ -165,6 +156,7 @@ class Parser {
   }
 
   void unknown_flag(const std::string& word) {
+    has_unknown_flag_ = true;
     std::vector<std::string_view> names;
     for (const Flag& flag : flags_) names.push_back(flag.name);
     refuse("LS-1012", word.substr(0, 128), "unknown flag of " + std::string(command_.name),
@@ -175,6 +167,8 @@ class Parser {
     const Positional& row = command_.positional;
     const auto most = row.name.empty() ? 0U : static_cast<std::size_t>(row.at_most);
     const std::string where = "lockstep " + std::string(command_.name);
+    // What follows an unknown flag may be its value, and no argument of the command.
+    if (count > most && has_unknown_flag_) return;
     if (count < static_cast<std::size_t>(row.at_least)) {
       refuse("LS-1014", where, std::string(row.name) + " is missing", see_help());
     } else if (count > most && !row.rest) {
@@ -190,9 +184,18 @@ class Parser {
   std::vector<Flag> flags_;
   std::vector<std::string> rest_;
   std::vector<Problem> problems_;
+  bool has_unknown_flag_ = false;
 };
 
 }  // namespace
+
+std::string with_dashes(std::string word) {
+  if (word.rfind("--", 0) != 0) return word;
+  const auto end =
+      word.begin() + static_cast<std::ptrdiff_t>(std::min(word.find('='), word.size()));
+  std::replace(word.begin(), end, '_', '-');
+  return word;
+}
 
 std::span<const Flag> common_flags() { return kCommonFlags; }
 

@@ -19,4 +19,7 @@ struct ParsedArgs {
 /// The command's own flags, then the common ones.
 [[nodiscard]] std::vector<Flag> all_flags(const Command& command);
 
+/// "--run_dir=x" as "--run-dir=x".
+[[nodiscard]] std::string with_dashes(std::string word);
+
 }  // namespace lockstep::cli

@@ -112,7 +112,12 @@ TEST(ParseArgs, FindsAllProblemsAtOnce) {
       parse_args(command(), {"--oops", "--nproc-per-node", "x", "--as", "y", "a", "b"});
   std::vector<std::string> codes;
   for (const Problem& problem : parsed.problems) codes.push_back(problem.code);
-  EXPECT_THAT(codes, testing::UnorderedElementsAre("LS-1012", "LS-1013", "LS-1013", "LS-1014"));
+  EXPECT_THAT(codes, testing::UnorderedElementsAre("LS-1012", "LS-1013", "LS-1013"));
+  EXPECT_EQ(only_problem({"a", "b", "c", "d", "e"}).code, "LS-1014");
+}
+
+TEST(ParseArgs, TheValueOfAMisspeltFlagIsNotCalledAnArgumentTooMany) {
+  EXPECT_EQ(only_problem({"run.toml", "--nproc-per-nodes", "2"}).code, "LS-1012");
 }
 
 TEST(ParseArgs, WordsBehindADoubleDashAreNeverFlags) {

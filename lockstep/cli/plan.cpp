@@ -28,10 +28,10 @@ constexpr auto kExamples = std::to_array<Example>({
 });
 
 Exit run(const Args& args, const Context& context) {
-  const config::RunConfig config = read_run(args);
   const Host host = probe_host();
+  const CheckedRun checked = check_run(args, context, host, 0, /*needs_data=*/false);
   const PlanReport report =
-      make_plan_report(config, host, ranks_of(args, config, host), args.has("--states-only"));
+      make_plan_report(checked.config, host, checked.ranks, args.has("--states-only"));
   if (context.json) {
     context.out << plan_json(report) << std::endl;
   } else if (context.quiet) {
@@ -55,6 +55,12 @@ Command plan_command() {
           .examples = kExamples,
           .positional = {.name = "RUN.toml", .help = "the run; without it, the defaults and --set"},
           .flags = kFlags,
+          .json =
+              "one document: parameters, fits, memory_bytes (by category, and total), "
+              "device_memory_bytes, "
+              "step_s, samples_per_s or tokens_per_s, tflops_per_device, mfu, exposed_comm_s, "
+              "comm_bytes_per_step, time_to_train_s (null where the steps are not known), layout, "
+              "alternatives, distribute, advice, assumptions, error_band.",
           .run = run};
 }
 

@@ -1,5 +1,6 @@
 // A plan report as the JSON of the contract, and as a table for people.
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/json_fields.h"
@@ -84,7 +85,7 @@ void add_speed(const PlanReport& report, Json& document) {
   document["bubble_fraction"] = 0.0;
   document["exposed_comm_s"] = plan.exposed_comm_s;
   document["comm_bytes_per_step"] = plan.comm_bytes_per_step;
-  const double steps = static_cast<double>(report.config.run.steps.value_or(0));
+  const double steps = static_cast<double>(report.steps.value_or(0));
   document["time_to_train_s"] = known(steps * plan.step_s);
 }
 
@@ -134,21 +135,47 @@ std::string batch_text(const config::BatchShape& batch) {
   return text;
 }
 
+/// "12.3 % of it", "40 times as much".
+std::string share_text(double share) {
+  constexpr double kMany = 10;
+  constexpr double kMostCounted = 1e15;
+  if (share >= kMany) {
+    return format_count(std::llround(std::min(share, kMostCounted))) + " times as much";
+  }
+  return (share < 0.001 ? "less than 0.1 %" : format_percent(share)) + " of it";
+}
+
 void add_memory(const PlanReport& report, Table& table) {
   const parallel::MemoryPlan& memory = report.chosen.plan.memory;
   table.title("memory of one rank");
+  const std::int64_t device = report.chosen.device_memory_bytes;
   for (const engine::MemoryRow& row : engine::kMemoryRows) {
+    if (report.states_only && memory.*row.bytes == 0) continue;  // not counted
     table.amount(row.category, memory.*row.bytes, memory.total());
   }
-  table.amount("total", memory.total(), report.chosen.device_memory_bytes);
+  table.amount("total", memory.total(), memory.total());
+  if (device == 0) return;
+  const double share = static_cast<double>(memory.total()) / static_cast<double>(device);
   table.row("", (report.chosen.fits() ? "fits into " : "does NOT fit into ") +
-                    format_bytes(report.chosen.device_memory_bytes) + " a rank (give or take " +
-                    format_percent(kMemoryErrorBand, 0) + ")");
+                    format_bytes(device) + " a rank: takes " + share_text(share) +
+                    " (give or take " + format_percent(kMemoryErrorBand, 0) + ")");
+}
+
+/// "1 epoch, as run.steps and run.epochs are unset: 625 steps, 2 min 05 s"; empty where the steps
+/// are not known.
+std::string length_text(const PlanReport& report) {
+  const config::RunSection& run = report.config.run;
+  const bool unset = !run.steps && !run.epochs;
+  std::string text = unset ? "1 epoch, as run.steps and run.epochs are unset" : "";
+  if (!report.steps) return text;
+  const double seconds = static_cast<double>(*report.steps) * report.chosen.plan.step_s;
+  return text + (unset ? ": " : "") + counted(*report.steps, "step") + ", " +
+         format_duration(seconds);
 }
 
 void add_step(const PlanReport& report, Table& table) {
   const parallel::ParallelPlan& plan = report.chosen.plan;
-  if (plan.step_s <= 0) return;
+  if (plan.step_s <= 0 || report.states_only) return;
   table.blank();
   table.title("one step");
   table.row("time", format_duration(plan.step_s) + " (give or take " +
@@ -159,15 +186,16 @@ void add_step(const PlanReport& report, Table& table) {
   table.row("optimizer", format_duration(plan.optimizer_s));
   table.row("speed", format_short(report.chosen.samples_per_s) + " samples/s");
   table.row("sends", format_bytes(plan.comm_bytes_per_step) + " a rank");
+  if (const std::string text = length_text(report); !text.empty()) table.row("whole run", text);
 }
 
 void add_advice(const PlanReport& report, Table& table) {
   table.blank();
   for (const PricedPlan& other : report.alternatives) {
+    const std::string speed = format_short(other.samples_per_s) + " samples/s, ";
     table.row("or " + counted(other.ranks(), "rank"),
-              format_short(other.samples_per_s) + " samples/s, " +
-                  format_bytes(other.plan.memory.total()) + " a rank" +
-                  (other.fits() ? "" : ", does not fit"));
+              (report.states_only ? "" : speed) + format_bytes(other.plan.memory.total()) +
+                  " a rank" + (other.fits() ? "" : ", does not fit"));
   }
   for (const Advice& one : report.advice) table.row("advice", one.say + ": " + one.because);
   for (const std::string& one : report.assumptions) table.row("assumes", one);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "lockstep/base/units.h"
+#include "lockstep/cli/run_flags.h"
+#include "lockstep/config/run_length.h"
 #include "lockstep/data/formats/data_size.h"
 #include "lockstep/parallel/cost/rates.h"
 #include "lockstep/planner/planner.h"
@@ -52,6 +54,13 @@ std::string counted(int count, const std::string& noun) {
 
 std::string ranks_text(int ranks) { return counted(ranks, "rank"); }
 
+std::optional<std::int64_t> steps_of(const config::RunConfig& config, std::int64_t global_batch) {
+  const auto samples = data::train_samples(config.data);
+  if (samples)
+    return config::total_steps(config.run, config::steps_per_epoch(*samples, global_batch));
+  return config.run.epochs ? std::nullopt : config.run.steps;
+}
+
 void add_alternatives(PlanReport& report, const Host& host, bool states_only) {
   const int most = std::max(1, host.cores / std::max(1, report.config.run.threads));
   for (int ranks = 1; ranks <= most; ranks *= 2) {
@@ -86,9 +95,11 @@ void judge_distribution(PlanReport& report, const Host& host, bool states_only) 
   const PricedPlan* best = fastest(report);
   if (best == nullptr || single->samples_per_s <= 0 || best->samples_per_s <= 0) return;
   report.expected_speedup = best->samples_per_s / single->samples_per_s;
-  report.reasons.push_back(ranks_text(best->ranks()) + " process " +
-                           format_short(best->samples_per_s) + " samples/s, one rank " +
-                           format_short(single->samples_per_s));
+  const std::string alone = format_short(single->samples_per_s) + " samples/s";
+  report.reasons.push_back(
+      best->ranks() == 1 ? "no rank count here is faster than 1 rank, which processes " + alone
+                         : ranks_text(best->ranks()) + " process " +
+                               format_short(best->samples_per_s) + " samples/s, 1 rank " + alone);
 }
 
 void advise(PlanReport& report, const Host& host) {
@@ -102,12 +113,14 @@ void advise(PlanReport& report, const Host& host) {
                                  format_bytes(chosen.device_memory_bytes) + " a rank",
                              "memory_bytes"});
   }
-  if (chosen.ranks() * threads > host.cores) {
-    report.advice.push_back({"use at most " + ranks_text(std::max(1, host.cores / threads)),
-                             ranks_text(chosen.ranks()) + " of " + counted(threads, "thread") +
-                                 " share " + counted(host.cores, "core"),
-                             "layout"});
+  const std::string crowding = crowding_text(chosen.ranks(), threads, host.cores);
+  if (!crowding.empty()) {
+    report.advice.push_back({threads > host.cores
+                                 ? "set run.threads to at most " + std::to_string(host.cores)
+                                 : "use at most " + ranks_text(host.cores / threads),
+                             crowding, "layout"});
   }
+  if (report.states_only) return;  // nothing else is said about times
   if (plan.exposed_comm_s > kMuchExposed * plan.step_s && plan.step_s > 0) {
     report.advice.push_back({"raise batch.accumulation or batch.micro_batch",
                              format_percent(plan.exposed_comm_s / plan.step_s) +
@@ -124,20 +137,23 @@ void advise(PlanReport& report, const Host& host) {
 }
 
 void state_assumptions(PlanReport& report, const Host& host, bool states_only) {
+  const std::string crowding =
+      crowding_text(report.chosen.ranks(), report.config.run.threads, host.cores);
   report.assumptions = {
       "all ranks run on this host: " + counted(host.cores, "core") +
           (host.cpu_model.empty() ? "" : " of " + host.cpu_model) + ", " +
           format_bytes(host.memory_bytes) + " of memory, shared evenly by the ranks",
-      "a rank computes with " + counted(report.config.run.threads, "thread") +
-          " and nothing else uses the cores",
+      crowding.empty() ? "a rank computes with " + counted(report.config.run.threads, "thread") +
+                             " and nothing else uses the cores"
+                       : crowding + ": threads take turns",
       "step times come from FLOPs, bytes and the rates of a typical core, not from a measurement",
   };
   report.assumptions.emplace_back(
       "the error band is a chosen margin, not a confidence interval from measurements");
   const std::int64_t data_bytes = data::resident_bytes(report.config.data);
   if (data_bytes > 0) {
-    report.assumptions.push_back("buffers include the data sets, held in memory: " +
-                                 format_bytes(data_bytes) + " a rank");
+    report.assumptions.push_back(
+        "buffers include the data sets, held in memory: " + format_bytes(data_bytes) + " a rank");
   } else if (report.config.data.format != config::DataFormat::synthetic) {
     report.assumptions.emplace_back(
         "the size of the data sets is not known here: buffers do not include them");
@@ -153,7 +169,9 @@ PlanReport make_plan_report(const config::RunConfig& config, const Host& host, i
                             bool states_only) {
   PlanReport report;
   report.config = config;
+  report.states_only = states_only;
   report.chosen = price(config, host, ranks, states_only);
+  report.steps = steps_of(config, report.chosen.plan.batch.global_batch);
   report.model = model::model_stats(config.model, config.data.seq_len);
   report.peak_flops_per_s =
       parallel::rank_rates({config, report.model, host, ranks}).matmul_flops_per_s;

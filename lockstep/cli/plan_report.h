@@ -36,6 +36,8 @@ struct PlanReport {
   model::ModelStats model;
   double peak_flops_per_s = 0;  // matmul rate of one rank; 0 = unknown
   PricedPlan chosen;
+  bool states_only = false;  // memory is that of parameters, gradients and optimizer alone
+  std::optional<std::int64_t> steps;  // of the whole run; nothing where the data do not tell
   std::vector<PricedPlan> alternatives;    // other rank counts on this host, fastest first
   bool distribution_needed = false;        // one rank alone does not fit
   std::optional<double> expected_speedup;  // of the fastest that fits over one rank, at equal batch

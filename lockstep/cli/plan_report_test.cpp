@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace lockstep::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::int64_t kGb = 1'000'000'000;
 
@@ -74,6 +76,67 @@ TEST(PlanReport, StatesOnlyLeavesTheRestOut) {
   const parallel::MemoryPlan& memory = report.chosen.plan.memory;
   EXPECT_GT(memory.parameters, 0);
   EXPECT_EQ(memory.total(), memory.parameters + memory.gradients + memory.optimizer);
+}
+
+TEST(PlanReport, StatesOnlySaysNothingOfWhatItDoesNotCount) {
+  const PlanReport report = make_plan_report(small_gpt(), host_of(2, 16 * kGb), 2, true);
+  const std::string text = plan_for_people(report, 100, {.color = false, .utf8 = false});
+  EXPECT_THAT(text, HasSubstr("optimizer"));
+  for (const char* word : {"activations", "runtime ", "one step", "samples/s"}) {
+    EXPECT_THAT(text, Not(HasSubstr(word)));
+  }
+}
+
+std::size_t filled(const std::string& text, const std::string& label) {
+  const std::size_t from = text.find("\n  " + label);
+  const std::string line = text.substr(from + 1, text.find('\n', from + 1) - from - 1);
+  return static_cast<std::size_t>(std::count(line.begin(), line.end(), '#'));
+}
+
+TEST(PlanReport, BarsOfMemoryHaveOneScale) {
+  const PlanReport report = make_plan_report(small_gpt(), host_of(2, 1000 * kGb), 2, false);
+  const std::string text = plan_for_people(report, 100, {.color = false, .utf8 = false});
+  std::size_t parts = 0;
+  for (const char* label : {"parameters", "gradients", "optimizer", "activations", "runtime"}) {
+    EXPECT_LT(filled(text, label), filled(text, "total")) << label;
+    parts += filled(text, label);
+  }
+  EXPECT_NEAR(static_cast<double>(parts), static_cast<double>(filled(text, "total")), 5);
+}
+
+TEST(PlanReport, TheWholeRunIsKnownFromEpochsAndSamplesToo) {
+  config::RunConfig config = small_gpt();
+  config.run.steps.reset();
+  config.data.train_samples = 160;
+  PlanReport report = make_plan_report(config, host_of(2, 16 * kGb), 2, false);
+  EXPECT_EQ(report.steps, 10) << "one epoch";
+  EXPECT_GT(json_of(report).at("time_to_train_s"), 0);
+  EXPECT_THAT(plan_for_people(report, 100, {.color = false, .utf8 = false}),
+              HasSubstr("1 epoch, as run.steps and run.epochs are unset: 10 steps"));
+  config.run.epochs = 2.5;
+  EXPECT_EQ(make_plan_report(config, host_of(2, 16 * kGb), 2, false).steps, 25);
+  config.data.format = config::DataFormat::text;
+  config.data.train = "!never run";
+  report = make_plan_report(config, host_of(2, 16 * kGb), 2, false);
+  EXPECT_FALSE(report.steps.has_value());
+  EXPECT_TRUE(json_of(report).at("time_to_train_s").is_null());
+}
+
+TEST(PlanReport, MoreRanksThanCoresPromiseNoSpeedup) {
+  config::RunConfig config = small_gpt();
+  config.batch.global_batch = 64;
+  const double one = make_plan_report(config, host_of(2, 640 * kGb), 1, false).chosen.samples_per_s;
+  const double two = make_plan_report(config, host_of(2, 640 * kGb), 2, false).chosen.samples_per_s;
+  const double many =
+      make_plan_report(config, host_of(2, 640 * kGb), 64, false).chosen.samples_per_s;
+  EXPECT_GT(two, one);
+  EXPECT_LT(many, two);
+}
+
+TEST(PlanReport, TheReasonIsASentenceForOneRankToo) {
+  const PlanReport report = make_plan_report(small_gpt(), host_of(1, 16 * kGb), 1, false);
+  ASSERT_FALSE(report.reasons.empty());
+  EXPECT_THAT(report.reasons.back(), HasSubstr("no rank count here is faster than 1 rank"));
 }
 
 TEST(PlanReport, WhatDoesNotFitSaysSoAndAdvises) {

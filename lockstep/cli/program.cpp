@@ -4,6 +4,7 @@
 #include <exception>
 #include <ostream>
 
+#include "lockstep/base/limits.h"
 #include "lockstep/base/nearest.h"
 #include "lockstep/cli/parser.h"
 
@@ -27,6 +28,7 @@ Exit guarded(const Context& context, Work work) {
   } catch (const Error& error) {
     return report(error, context);
   } catch (const std::exception& error) {
+    if (const auto fault = limit_fault_of(error)) return report(*fault, context);
     return report(Error(Exit::bug, {{"LS-9001", "lockstep", error.what(),
                                      "this is a bug of lockstep: please report it with the command "
                                      "you ran"}}),
@@ -50,13 +52,35 @@ std::size_t words_of_name(const std::vector<std::string>& words) {
     }
   }
   if (!group.empty()) {
-    throw UsageError(
-        {{"LS-1011", "lockstep " + words[0], "needs to know what to do", "add one of: " + group}});
+    const bool names_one = words.size() > 1 && !words[1].empty() && words[1].front() != '-';
+    const std::string given = names_one ? words[0] + " " + words[1].substr(0, 128) : "";
+    const std::string otherwise = (names_one ? "use one of: " : "add one of: ") + group;
+    throw UsageError({{"LS-1011", "lockstep " + words[0],
+                       names_one ? "unknown command " + given : "needs to know what to do",
+                       names_one ? did_you_mean(given, names, otherwise) : otherwise}});
   }
   const bool flag = words[0].front() == '-';
   throw UsageError({{flag ? "LS-1012" : "LS-1011", "lockstep",
                      (flag ? "unknown flag " : "unknown command ") + words[0].substr(0, 128),
                      did_you_mean(words[0], names, "`lockstep help` lists the commands")}});
+}
+
+bool is_common_flag(const std::string& word) {
+  const auto flags = common_flags();
+  return std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) {
+    return with_dashes(word) == flag.name || (!word.empty() && word == flag.short_name);
+  });
+}
+
+/// `lockstep --json plan` as `lockstep plan --json`: flags of every command may stand before it.
+std::vector<std::string> with_command_first(std::vector<std::string> words) {
+  const auto command = std::find_if_not(words.begin(), words.end(), is_common_flag);
+  if (command == words.end()) return words;
+  // Behind both words of "bench comm".
+  const std::size_t of_name = words_of_name({command, words.end()});
+  std::rotate(words.begin(), command,
+              command + static_cast<std::ptrdiff_t>(std::max<std::size_t>(of_name, 1)));
+  return words;
 }
 
 bool has_word(const std::vector<std::string>& words, std::string_view word) {
@@ -101,12 +125,17 @@ bool is_utf8_locale(const Context& context) {
 
 }  // namespace
 
-Exit run_program(const std::vector<std::string>& words, Context context) {
+Exit run_program(const std::vector<std::string>& given, Context context) {
+  const std::vector<std::string> words = with_command_first(given);
   if (!variable(context, "NO_COLOR").empty()) context.color = false;
   context.utf8 = is_utf8_locale(context);
   context.json = has_word(words, "--json");
   return guarded(context, [&] {
-    if (words.empty() || words[0].empty() || words[0] == "--help" || words[0] == "-h") {
+    const bool only_flags = std::all_of(words.begin(), words.end(), is_common_flag);
+    if (only_flags && context.json) {  // as `lockstep help --json`
+      return run_command(*find_command("help"), {"--json"}, context);
+    }
+    if (only_flags || words[0].empty()) {
       context.out << front_page() << std::flush;
       return Exit::ok;
     }

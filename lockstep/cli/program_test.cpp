@@ -92,6 +92,27 @@ TEST(RunProgram, WithJsonErrorsAreOneDocumentOnStandardOutput) {
   }
 }
 
+TEST(RunProgram, FlagsOfEveryCommandMayStandBeforeIt) {
+  EXPECT_EQ(run({"--json", "plan"}).out, run({"plan", "--json"}).out);
+  EXPECT_EQ(run({"--quiet", "plan"}).out, run({"plan", "--quiet"}).out);
+  EXPECT_EQ(run({"-q", "--no_color", "plan"}).out, run({"plan", "--quiet"}).out);
+  EXPECT_EQ(run({"--json", "bench", "comm", "--ranks", "x"}).out,
+            run({"bench", "comm", "--ranks", "x", "--json"}).out);
+  EXPECT_EQ(run({"--help", "plan"}).out, run({"plan", "--help"}).out);
+  EXPECT_EQ(run({"--json", "--version"}).out, run({"--version", "--json"}).out);
+  EXPECT_EQ(run({"--json"}).out, run({"help", "--json"}).out);
+  EXPECT_EQ(run({"--quiet"}).out, front_page());
+  EXPECT_THAT(run({"--quite", "plan"}).err, HasSubstr("LS-1012"));
+}
+
+TEST(RunProgram, ACommandThatAGroupLacksIsNamed) {
+  EXPECT_THAT(run({"bench", "comn"}).err, HasSubstr("unknown command bench comn\n"
+                                                    "  fix: did you mean bench comm?"));
+  EXPECT_THAT(run({"bench", "x"}).err,
+              HasSubstr("unknown command bench x\n  fix: use one of: comm, scaling"));
+  EXPECT_THAT(run({"bench", "--json"}).out, HasSubstr("needs to know what to do"));
+}
+
 TEST(RunProgram, VersionAsTextAndAsJson) {
   EXPECT_THAT(run({"--version"}).out, StartsWith("lockstep "));
   const auto document = nlohmann::json::parse(run({"--version", "--json"}).out);
@@ -113,6 +134,31 @@ TEST(Help, WhatNobodyKnowsIsAUsageErrorNamingTheNearest) {
   EXPECT_EQ(ran.exit, Exit::usage);
   EXPECT_THAT(ran.err, HasSubstr("did you mean optimizer.lr?"));
   EXPECT_EQ(run({"help", "name"}).exit, Exit::usage);  // three sections have one
+}
+
+TEST(Help, ListsTheCommandsOfAGroup) {
+  const Ran ran = run({"help", "bench"});
+  EXPECT_EQ(ran.exit, Exit::ok);
+  EXPECT_THAT(ran.out, HasSubstr("lockstep bench comm"));
+  EXPECT_THAT(ran.out, HasSubstr("lockstep bench scaling"));
+}
+
+TEST(Help, FindsCodesInAnyCaseNamesTheNearestAndListsAll) {
+  EXPECT_EQ(run({"help", "ls-1009"}).out, run({"help", "LS-1009"}).out);
+  const Ran ran = run({"help", "LS-9999"});
+  EXPECT_EQ(ran.exit, Exit::usage);
+  EXPECT_THAT(ran.err, HasSubstr("the nearest: LS-9"));
+  EXPECT_THAT(run({"help", "LS-1019"}).err, HasSubstr("LS-1018 and LS-"));
+  const std::string all = run({"help", "errors"}).out;
+  EXPECT_THAT(all, HasSubstr("LS-1003  unknown configuration key"));
+  EXPECT_THAT(all, HasSubstr("LS-9001"));
+}
+
+TEST(Help, SaysWhatEveryCommandPrintsWithJson) {
+  for (const Command& command : commands()) {
+    EXPECT_FALSE(command.json.empty()) << command.name;
+    EXPECT_THAT(cli_markdown(), HasSubstr(std::string(command.json)));
+  }
 }
 
 TEST(Help, PrintsTheDocuments) {

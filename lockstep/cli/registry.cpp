@@ -11,7 +11,9 @@ std::span<const Command> commands() {
   static const std::array kCommands{
       train_command(),
       plan_command(),
+      bench_comm_command(),
       bench_scaling_command(),
+      doctor_watch_command(),
       help_command(),
   };
   return kCommands;

@@ -1,24 +1,67 @@
 #include "lockstep/cli/run_flags.h"
 
 #include <algorithm>
+#include <optional>
+#include <ostream>
+#include <utility>
 
-#include "lockstep/config/parse.h"
+#include "lockstep/cli/run_check.h"
 
 namespace lockstep::cli {
+namespace {
 
-config::RunConfig read_run(const Args& args) {
+std::string counted(int count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+config::ParsedConfig read_run(const Args& args) {
   const std::vector<std::string>& sets = args.all(kSetFlag.name);
-  if (!args.words().empty()) return config::load_run_config(args.words().front(), sets);
-  config::ParsedConfig parsed = config::parse_run_config("", "", sets);
-  if (!parsed.problems.empty()) throw UsageError(std::move(parsed.problems));
-  return std::move(parsed.config);
+  if (!args.words().empty()) return config::parse_run_file(args.words().front(), sets);
+  return config::parse_run_config("", "", sets);
+}
+
+void print_notes(const std::vector<std::string>& notes, const Context& context) {
+  if (context.quiet) return;
+  for (const std::string& note : notes) context.err << "note: " << note << "\n";
+  context.err << std::flush;
+}
+
+CheckedRun check_run(const Args& args, const Context& context, const Host& host, int world_size,
+                     bool needs_data) {
+  RunCheck check(read_run(args));
+  std::optional<parallel::ParallelPlan> plan;
+  int ranks = world_size;
+  try {
+    if (ranks == 0) ranks = ranks_of(args, check.config(), host);
+    plan = check.plan(check.config(), host, ranks);
+  } catch (const UsageError& error) {
+    check.add(error);
+  }
+  if (needs_data) check.check_data(check.config());
+  check.require_none();
+  print_notes(check.notes(), context);
+  return {check.config(), ranks, *plan};
+}
+
+std::string crowding_text(int ranks, int threads, int cores) {
+  if (std::int64_t{ranks} * threads <= cores) return "";
+  return counted(ranks, "rank") + " of " + counted(threads, "thread") +
+         (ranks == 1 ? " shares " : " share ") + counted(cores, "core");
 }
 
 int ranks_of(const Args& args, const config::RunConfig& config, const Host& host) {
   const std::string given = args.text(kNprocFlag.name);
-  if (given.empty()) return config.parallel.data.value_or(1);
   if (given == "auto" || given == "cpu") return std::max(1, host.cores / config.run.threads);
-  return static_cast<int>(*args.integer(kNprocFlag.name));
+  if (!given.empty()) return static_cast<int>(*args.integer(kNprocFlag.name));
+  const int ranks = config.parallel.data.value_or(1);
+  if (ranks <= launch::kMostRanksOfAHost) return ranks;
+  throw UsageError(
+      {{"LS-1013", "parallel.data",
+        std::to_string(ranks) + " ranks, but a host runs at most " +
+            std::to_string(launch::kMostRanksOfAHost),
+        "lower it, or start the ranks on several hosts with torchrun, srun or mpirun"}});
 }
 
 }  // namespace lockstep::cli

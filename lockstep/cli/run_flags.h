@@ -1,7 +1,13 @@
 // What every command that takes a RUN.toml shares: its file, --set, and how many ranks.
 #pragma once
+#include <string>
+#include <vector>
+
 #include "lockstep/cli/command.h"
+#include "lockstep/config/parse.h"
 #include "lockstep/config/run_config.h"
+#include "lockstep/launch/local_job.h"
+#include "lockstep/parallel/plan/parallel_plan.h"
 #include "lockstep/topology/cluster.h"
 
 namespace lockstep::cli {
@@ -19,13 +25,32 @@ inline constexpr Flag kNprocFlag{
     .type = ValueType::integer,
     .words = "auto|cpu",
     .minimum = 1,
-    .maximum = 65536};
+    .maximum = launch::kMostRanksOfAHost};
 
-/// The configuration of RUN.toml (the defaults when no file was named) after --set.
-/// \throws UsageError with every problem.
-[[nodiscard]] config::RunConfig read_run(const Args& args);
+/// RUN.toml (the defaults when no file was named) after --set, with its problems.
+/// \throws UsageError when the file cannot be read.
+[[nodiscard]] config::ParsedConfig read_run(const Args& args);
 
-/// The ranks that --nproc-per-node asks for on `host`.
+/// What was taken otherwise than the file says, for people.
+void print_notes(const std::vector<std::string>& notes, const Context& context);
+
+/// A run that may start.
+struct CheckedRun {
+  config::RunConfig config;
+  int ranks = 1;
+  parallel::ParallelPlan plan;
+};
+/// \param world_size of a job that somebody else started; 0 = as the flags say.
+/// \param needs_data whether the data must be there: a plan does without.
+/// \throws Error with every problem of keys, ranks, batch, model, strategy and data.
+[[nodiscard]] CheckedRun check_run(const Args& args, const Context& context, const Host& host,
+                                   int world_size, bool needs_data);
+
+/// "4 ranks of 2 threads share 2 cores": empty where each thread has a core.
+[[nodiscard]] std::string crowding_text(int ranks, int threads, int cores);
+
+/// The ranks that --nproc-per-node asks for on `host`. \throws UsageError for more than a host
+/// runs.
 [[nodiscard]] int ranks_of(const Args& args, const config::RunConfig& config, const Host& host);
 
 }  // namespace lockstep::cli

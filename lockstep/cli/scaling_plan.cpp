@@ -5,16 +5,16 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/batch_shape.h"
+#include "lockstep/launch/local_job.h"
 
 namespace lockstep::cli {
 namespace {
 
-constexpr int kMostRanks = 4096;
-
 [[noreturn]] void refuse_counts(const std::string& text) {
   throw UsageError(
       {{"LS-1013", "--ranks", "'" + text.substr(0, 128) + "' is no list of rank counts",
-        "give different counts of at least 1, as in --ranks 1,2,4"}});
+        "give different counts from 1 to " + std::to_string(launch::kMostRanksOfAHost) +
+            ", as in --ranks 1,2,4"}});
 }
 
 /// The micro-batch of a rank when the configuration runs as it was written.
@@ -52,7 +52,7 @@ std::vector<int> parse_rank_counts(const std::string& text) {
   for (const char* at = text.data();; ++at) {
     int count = 0;
     const auto [stop, error] = std::from_chars(at, end, count);
-    if (error != std::errc{} || count < 1 || count > kMostRanks) refuse_counts(text);
+    if (error != std::errc{} || count < 1 || count > launch::kMostRanksOfAHost) refuse_counts(text);
     counts.push_back(count);
     at = stop;
     if (at == end) break;

@@ -2,12 +2,14 @@
 #include <array>
 #include <ostream>
 #include <string>
+#include <string_view>
 
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/train_front.h"
 #include "lockstep/cli/worker_program.h"
 #include "lockstep/config/starter.h"
+#include "lockstep/topology/mesh.h"
 
 namespace lockstep::cli {
 namespace {
@@ -21,8 +23,8 @@ constexpr std::array kFlags{
     Flag{.name = "--resume",
          .value = "WHAT",
          .help =
-             "go on from: auto (the newest checkpoint of the run directory), none, a folder or a "
-             "tag; default auto"},
+             "go on from: auto (the newest checkpoint of the run directory), none (what is there "
+             "moves to previous-N), a folder or a tag; default auto"},
     Flag{.name = "--dry-run", .help = "print the plan and the command of the ranks, train nothing"},
     Flag{.name = "--as",
          .value = "ROLE",
@@ -59,10 +61,24 @@ void check_agent(const Context& context) {
                      "lockstep train RUN.toml`"}});
 }
 
+/// Whoever started the ranks has decided these already.
+void note_unread_flags(const Args& args, const Context& context, const config::RankEnv& env) {
+  if (env.rank != index(kPrintingRank) || context.quiet) return;
+  for (const std::string_view flag :
+       {kNprocFlag.name, std::string_view("--master-addr"), std::string_view("--master-port")}) {
+    if (!args.has(flag)) continue;
+    context.err << "note: " << flag << " " << args.text(flag)
+                << " is not read: this process was started as rank " << env.rank << " of "
+                << env.world_size << " (by " << env.started_by << ")" << std::endl;
+  }
+}
+
 Exit run(const Args& args, const Context& context) {
   config::Starter starter = config::read_starter(context.get_env, args.text("--as"));
   if (!starter.problems.empty()) throw UsageError(std::move(starter.problems));
   if (starter.role == config::Role::rank) {
+    note_unread_flags(args, context, starter.env);
+    if (args.has("--dry-run")) return dry_run_as_rank(args, context, starter.env);
     context.out << std::flush;
     become_worker(rank_arguments(find_worker(context), args));
   }
@@ -83,6 +99,9 @@ Command train_command() {
           .examples = kExamples,
           .positional = {.name = "RUN.toml", .help = "the run", .at_least = 1},
           .flags = kFlags,
+          .json =
+              "the summary of the run, as in its summary.json; with --dry-run plan, "
+              "nproc_per_node and command.",
           .run = run};
 }
 

@@ -1,73 +1,86 @@
 #include "lockstep/cli/train_front.h"
 
+#include <algorithm>
+#include <cctype>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <string_view>
+#include <system_error>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "lockstep/base/json_fields.h"
 #include "lockstep/base/units.h"
 #include "lockstep/cli/job_front.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/worker_program.h"
-#include "lockstep/data/formats/data_size.h"
 #include "lockstep/launch/local_job.h"
 #include "lockstep/metrics/console.h"
-#include "lockstep/planner/planner.h"
+#include "lockstep/rundir/start.h"
+#include "lockstep/topology/mesh.h"
 
 namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A checkpoint named on the command line must be there before any rank starts.
-void check_resume(const planner::Job& job, const std::string& run_dir) {
-  if (job.resume == "auto" || job.resume == "none") return;
-  const std::string& dir = job.config.checkpoint.dir;
-  const fs::path own = fs::path(run_dir.empty() ? "RUN_DIR" : run_dir) / "checkpoints";
-  const fs::path checkpoints = dir.empty() ? own : fs::path(dir);
-  if (fs::is_directory(job.resume) || fs::is_directory(checkpoints / job.resume)) return;
-  throw UsageError({{"LS-1001", "--resume " + job.resume,
-                     "no such folder, and no such checkpoint in " + checkpoints.string(),
-                     "name a folder or a tag that is there; auto takes the newest one"}});
+/// As a shell reads it back: quoted unless it holds plain characters only.
+std::string shell_word(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    constexpr std::string_view kPlain = "_-./=,:+@%";
+    return std::isalnum(c) != 0 || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
-/// One folder of logs per call: going on in a run directory keeps the logs of before.
-std::string new_log_folder(const fs::path& run_dir) {
-  int number = 1;
-  while (fs::exists(run_dir / "logs" / std::to_string(number))) ++number;
-  return (run_dir / "logs" / std::to_string(number)).string();
+/// A path below the working directory is shorter without it.
+std::string short_path(const std::string& path) {
+  std::error_code unknown;
+  const fs::path relative = fs::proximate(path, unknown);
+  return unknown || relative.empty() || *relative.begin() == ".." ? path : relative.string();
 }
 
 /// A training run from its plan to its summary.
 class Front {
  public:
-  Front(const Args& args, const Context& context)
-      : context_(context),
+  /// \param world_size of a job that somebody else started; 0 = as the flags say.
+  Front(const Args& args, const Context& context, int world_size = 0)
+      : args_(args),
+        context_(context),
         console_(context.json ? context.err : context.out, console_options(context)) {
     const Host host = probe_host();
-    job_.config = read_run(args);
-    launch_.nproc_per_node = ranks_of(args, job_.config, host);
-    job_.plan = planner::make_plan(job_.config, host, launch_.nproc_per_node,
-                                   data::resident_bytes(job_.config.data));
+    CheckedRun run = check_run(args, context, host, world_size, !args.has("--dry-run"));
+    job_.config = std::move(run.config);
+    job_.plan = std::move(run.plan);
+    launch_.nproc_per_node = run.ranks;
+    crowding_ = crowding_text(run.ranks, job_.config.run.threads, host.cores);
     job_.resume = args.text("--resume", "auto");
     launch_.threads_per_rank = job_.config.run.threads;
     launch_.master_addr = args.text("--master-addr", "127.0.0.1");
     launch_.master_port = static_cast<int>(args.integer("--master-port").value_or(0));
-    wanted_run_dir_ = args.text("--run-dir");
-    check_resume(job_, wanted_run_dir_);
+    job_.run_dir = args.text("--run-dir");
+    rundir::check_start(job_);
   }
 
   Exit dry_run() {
-    job_.run_dir = wanted_run_dir_.empty() ? "RUN_DIR" : wanted_run_dir_;
-    const auto command = worker_command("lockstep-worker", job_);
+    const fs::path run_dir = job_.run_dir.empty() ? "RUN_DIR" : job_.run_dir;
+    return dry_run(worker_command("lockstep-worker", run_dir / "logs" / "N" / "job.json"));
+  }
+
+  Exit dry_run(const std::vector<std::string>& command) {
     if (context_.json) {
       const nlohmann::ordered_json document{
           {"plan", nlohmann::ordered_json::parse(parallel::to_json_text(job_.plan))},
           {"nproc_per_node", launch_.nproc_per_node},
           {"command", command}};
-      context_.out << document.dump() << std::endl;
+      context_.out << to_line(document) << std::endl;
       return Exit::ok;
     }
     console_.show_plan(job_.plan, job_.config.run.name);
@@ -78,12 +91,17 @@ class Front {
   }
 
   Exit train() {
+    summary_ = rundir::finished_summary(job_);
+    if (summary_) return already_done();
     const std::string worker = find_worker(context_);
-    make_job_dir(job_, wanted_run_dir_);
+    const JobDir dir = make_job_dir(job_, job_.run_dir);
     console_.show_plan(job_.plan, job_.config.run.name);
-    launch_.command = worker_command(worker, job_);
-    launch_.log_dir = new_log_folder(job_.run_dir);
+    if (!context_.quiet) note_choices();
+    launch_.command = worker_command(worker, dir.job_file);
+    launch_.log_dir = dir.log_dir;
     launch_.on_report = [this](const std::string& line) { show(line); };
+    launch_.report_on_stop = metrics::to_json_text(metrics::Note{
+        "stopping: the ranks save their state; a second signal ends them at once, without"});
     const launch::LocalJobResult result = launch::run_local_job(launch_);
     if (result.exit == Exit::ok) {
       if (context_.json && summary_) context_.out << engine::to_json_text(*summary_) << std::endl;
@@ -93,30 +111,95 @@ class Front {
   }
 
  private:
+  /// What somebody may not have meant.
+  void note_choices() {
+    const config::RunSection& run = job_.config.run;
+    if (!run.steps && !run.epochs) console_.note("1 epoch: run.steps and run.epochs are unset");
+    if (crowding_.empty()) return;
+    console_.note(crowding_ +
+                  ": steps take many times as long as with one core for each thread; "
+                  "use fewer ranks, or a smaller run.threads");
+  }
+
+  Exit already_done() {
+    console_.note(rundir::already_done_text());
+    console_.show_summary(*summary_);
+    if (context_.json) context_.out << engine::to_json_text(*summary_) << std::endl;
+    return Exit::ok;
+  }
+
   void show(const std::string& line) {
     try {
       const metrics::ReportLine report = metrics::read_report_line(line);
       if (const auto* summary = std::get_if<engine::RunSummary>(&report)) summary_ = *summary;
+      if (const auto* step = std::get_if<engine::StepReport>(&report)) last_step_ = step->step;
       console_.show(report);
     } catch (const BadData& error) {  // what was measured is lost, not the training
       console_.note("a report of rank 0 cannot be read: " + error.problems().front().what);
     }
   }
 
+  [[nodiscard]] std::string same_command() const {
+    return "this goes on from it:\n  " + command_to_go_on(args_, context_, job_.run_dir);
+  }
+
+  /// With --resume none the checkpoints are those of an earlier run until a step was reported.
+  [[nodiscard]] std::optional<ResumePoint> own_point() const {
+    if (job_.resume == "none" && last_step_ == 0) return std::nullopt;
+    return resume_point(job_);
+  }
+
+  /// The ranks were stopped before they could save.
+  [[nodiscard]] Exit report_stop(const launch::LocalJobResult& result) {
+    const auto point = own_point();
+    if (point && last_step_ <= point->step) {  // nothing was done since: that state is the state
+      context_.err << "stopped on request before a further step was finished; the state is that of "
+                      "checkpoint "
+                   << point->name << "; " << same_command() << std::endl;
+      return Exit::requeue;
+    }
+    if (last_step_ == 0) {
+      context_.err << "stopped on request; nothing was saved: no step had been finished"
+                   << std::endl;
+      return result.exit;
+    }
+    const std::string budget =
+        format_duration(std::chrono::duration<double>(launch_.stop_budget).count());
+    context_.err << "stopped on request, but the state of step " << last_step_ << " was not saved: "
+                 << (result.killed_on_request
+                         ? std::string("a second signal ended the ranks at once")
+                         : "the ranks did not come to the end of a micro-batch within " + budget)
+                 << "\n"
+                 << (point ? "checkpoint " + point->name + " is there; " + same_command()
+                           : "there is no checkpoint to go on from; checkpoint.every saves one "
+                             "every so many steps")
+                 << std::endl;
+    return result.exit;
+  }
+
   [[nodiscard]] Exit report_end(const launch::LocalJobResult& result) {
+    console_.end_line();
     if (result.exit == Exit::requeue) {
       if (context_.json && summary_) context_.out << engine::to_json_text(*summary_) << std::endl;
-      context_.err << "stopped with the state saved; the same command with --run-dir "
-                   << job_.run_dir << " goes on from there" << std::endl;
+      const auto point = own_point();
+      context_.err << "stopped on request with the state saved"
+                   << (point ? " at step " + std::to_string(point->step) : std::string()) << "; "
+                   << same_command() << std::endl;
       return result.exit;
     }
-    if (!result.first_failure) {
-      context_.err << launch::describe(result) << std::flush;
-      return result.exit;
+    if (!result.first_failure) return report_stop(result);
+    if (!context_.json) print_failure(result);
+    const bool may_go_on = result.exit != Exit::usage;  // else the same command fails again
+    if (const auto point = own_point(); point && may_go_on) {
+      context_.err << "checkpoint " << point->name << " is there; " << same_command() << std::endl;
     }
+    if (context_.json) throw Error(result.exit, problems_of_job(result, launch_.log_dir));
+    return result.exit;
+  }
+
+  void print_failure(const launch::LocalJobResult& result) const {
     const launch::RankEnd& first = *result.first_failure;
     const auto problems = problems_of_worker(first.last_stderr);
-    if (context_.json) throw Error(result.exit, problems_of_job(result, launch_.log_dir));
     if (problems.empty()) {
       context_.err << launch::describe(result);
     } else {
@@ -124,16 +207,17 @@ class Front {
                    << first.exit_code << " after " << format_duration(first.seconds)
                    << ", and with it the job\n";
     }
-    context_.err << "all that the ranks printed: " << launch_.log_dir << std::endl;
-    return result.exit;
+    context_.err << place_of_logs(launch_.log_dir) << std::endl;
   }
 
+  const Args& args_;
   const Context& context_;
   metrics::Console console_;
   planner::Job job_;
   launch::LocalJobOptions launch_;
-  std::string wanted_run_dir_;
   std::optional<engine::RunSummary> summary_;
+  std::string crowding_;        // empty where each thread has a core
+  std::int64_t last_step_ = 0;  // that was reported
 };
 
 }  // namespace
@@ -141,6 +225,26 @@ class Front {
 Exit run_front(const Args& args, const Context& context) {
   Front front(args, context);
   return args.has("--dry-run") ? front.dry_run() : front.train();
+}
+
+Exit dry_run_as_rank(const Args& args, const Context& context, const config::RankEnv& env) {
+  if (env.rank != index(kPrintingRank)) return Exit::ok;
+  return Front(args, context, env.world_size).dry_run(rank_arguments("lockstep-worker", args));
+}
+
+std::string command_to_go_on(const Args& args, const Context& context, const std::string& run_dir) {
+  std::vector<std::string> words{short_path(context.program_path), "train"};
+  words.insert(words.end(), args.words().begin(), args.words().end());
+  for (const char* flag : {"--set", "--nproc-per-node", "--as", "--master-addr", "--master-port"}) {
+    for (const auto& value : args.all(flag)) words.insert(words.end(), {flag, value});
+  }
+  for (const char* flag : {"--json", "--quiet", "--no-color"}) {
+    if (args.has(flag)) words.emplace_back(flag);
+  }
+  words.insert(words.end(), {"--run-dir", run_dir});
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
 }
 
 }  // namespace lockstep::cli

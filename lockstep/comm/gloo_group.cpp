@@ -102,8 +102,8 @@ class RecordedWork : public Work {
   const IsDone is_done_;
 };
 
-/// The end of a collective is recorded when it comes, not when somebody waits for it: a verdict must
-/// not take what is only not looked at yet for stuck.
+/// The end of a collective is recorded when it comes, not when somebody waits for it: a verdict
+/// must not take what nobody has looked at yet for stuck.
 void record_end(const c10::intrusive_ptr<c10d::Work>& work, std::shared_ptr<Context> context,
                 Ticket ticket) {
   const auto future = work->getFuture();
@@ -119,9 +119,8 @@ void record_end(const std::shared_ptr<ScatterWork>& work, std::shared_ptr<Contex
 
 void record_end(const std::shared_ptr<TreeWork>& work, std::shared_ptr<Context> context,
                 Ticket ticket) {
-  work->on_end([context = std::move(context), ticket](bool ok) {
-    context->flight.ended(ticket, ok);
-  });
+  work->on_end(
+      [context = std::move(context), ticket](bool ok) { context->flight.ended(ticket, ok); });
 }
 
 /// The connections of a group: one mesh for what the caller issues, and where Order::tree needs
@@ -268,7 +267,8 @@ std::unique_ptr<Group> make_gloo_group(const GroupOptions& options, Meeting meet
         mesh->backend, connect_gloo(store, options, "gathers", address), options.deadline);
   }
   auto context = std::make_shared<Context>(options);
-  return std::make_unique<GlooGroup>(std::move(context), std::move(mesh), std::move(meeting.server));
+  return std::make_unique<GlooGroup>(std::move(context), std::move(mesh),
+                                     std::move(meeting.server));
 }
 
 }  // namespace lockstep::comm

@@ -11,8 +11,11 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/group.h"
+#include "lockstep/comm/records/flight_folder.h"
+#include "lockstep/comm/records/purpose.h"
 #include "lockstep/store/client.h"
 #include "lockstep/store/server.h"
+#include "tests/support/scratch_folder.h"
 
 namespace lockstep::comm {
 namespace {
@@ -141,6 +144,52 @@ TEST(GlooGroup, AHangingPeerEndsTheWaitAtTheDeadlineAndTheMessageNamesTheCollect
                 HasSubstr("last completed here: all_reduce #1 (float32, 3 elements)"));
     over.set_value();
   });
+}
+
+TEST(GlooGroup, TheMessageCarriesTheVerdictWhenTheOtherRanksRecordsAreInReach) {
+  const store::Server server("127.0.0.1", 0);
+  const test::ScratchFolder folder;
+  auto options = options_for(2, server.port());
+  options.deadline = milliseconds(300);
+  std::promise<void> over;
+  const auto is_over = over.get_future().share();
+  on_ranks(options, [&](GroupOptions own) {
+    own.flight = std::make_shared<FlightRecorder>(own.rank, own.size);
+    own.flight->persist(flight_file(folder.path(), own.rank), 1);
+    const auto group = make_gloo_group(own);
+    expect_sum_of_ones(*group);
+    own.flight->set_phase(Phase::data);
+    if (own.rank == 1) return is_over.wait();
+    auto tensor = at::ones({1024});
+    const Purpose purpose("bucket 0: fc.weight");
+    const auto work = group->all_reduce(tensor, ReduceOp::sum);
+    const auto problem = problem_of<PeerLost>([&] { work->wait(); });
+    EXPECT_THAT(problem.what,
+                HasSubstr("rank 1 has not entered all_reduce #2 of group world (bucket "
+                          "0: fc.weight); it has been in data wait for "));
+    over.set_value();
+  });
+}
+
+TEST(GlooGroup, TheEndOfACollectiveIsRecordedAlsoWhenNobodyWaitsForItYet) {
+  const store::Server server("127.0.0.1", 0);
+  for (const int ranks : {2, 4}) {  // four ranks: the tree's own thread ends it
+    auto options = options_for(ranks, server.port());
+    options.name = "of" + std::to_string(ranks);
+    on_ranks(options, [](GroupOptions own) {
+      own.flight = std::make_shared<FlightRecorder>(own.rank, own.size);
+      const auto group = make_gloo_group(own);
+      auto tensor = at::ones({50'000});
+      const auto work = group->all_reduce(tensor, ReduceOp::sum, Order::tree);
+      const auto end = steady_clock::now() + seconds(20);
+      while (own.flight->snapshot().records.back().in_flight() && steady_clock::now() < end) {
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      EXPECT_EQ(own.flight->snapshot().records.back().state, CollectiveState::completed);
+      work->wait();
+      group->barrier();
+    });
+  }
 }
 
 TEST(GlooGroup, APeerThatEndsIsNoticedLongBeforeTheDeadline) {

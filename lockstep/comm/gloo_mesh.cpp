@@ -3,10 +3,11 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/limits.h"
 #include "lockstep/comm/join.h"
 
 namespace lockstep::comm {
@@ -32,6 +33,11 @@ c10::intrusive_ptr<c10d::Backend> connect_gloo(const c10::intrusive_ptr<c10d::St
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
+    // No thread or memory for the connections is no fault of a peer.
+    if (const auto fault = limit_fault_of(error)) throw EnvironmentFault(*fault);
+    if (cause_text(error).find("Too many open files") != std::string::npos) {
+      throw limit_fault("connecting to the other ranks failed", EMFILE);
+    }
     throw PeerLost({"LS-4005", where_of(options),
                     "all ranks joined, but connecting from " + address +
                         " to each of them failed: " + cause_text(error),

@@ -1,4 +1,5 @@
-// reduce_scatter over Gloo: exchange parts, reduce the own one here, always as a tree over the ranks.
+// reduce_scatter over Gloo: exchange parts, reduce the own one here, always as a tree over the
+// ranks.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -46,7 +46,8 @@ std::unique_ptr<Work> InstantGroup::reduce_scatter(at::Tensor output, at::Tensor
   payload_bytes_ += static_cast<std::int64_t>(input.nbytes());
   const at::NoGradGuard no_autograd;
   const auto own = input.view({size_, -1}).select(0, rank_).view(output.sizes());
-  if (!output.is_alias_of(own) || output.const_data_ptr() != own.const_data_ptr()) output.copy_(own);
+  if (!output.is_alias_of(own) || output.const_data_ptr() != own.const_data_ptr())
+    output.copy_(own);
   if (op == ReduceOp::sum && size_ > 1) output.mul_(size_);
   return finished_work();
 }

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/comm/store_adapter.h"
 
 namespace lockstep::comm {
@@ -44,6 +47,33 @@ std::string list_missing(c10d::Store& store, const GroupOptions& options) {
   return (missing == 1 ? "rank " : "ranks ") + text;
 }
 
+/// A person who started ranks by hand sees which one is still to come.
+void tell_waiting(const GroupOptions& options, const std::string& what) {
+  std::cerr << "lockstep: " + where_of(options) + ": " + what + "; gives up after " +
+                   to_text(options.join_deadline) + "\n"
+            << std::flush;
+}
+
+/// Waits for all keys and says now and then who is missing; of the ranks that wait, the first does.
+void wait_for_ranks(c10d::Store& store, const std::vector<std::string>& keys,
+                    const GroupOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + options.join_deadline;
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    const bool is_last = left <= kTellWaitingEvery;
+    try {
+      return store.wait(keys, std::min<std::chrono::milliseconds>(left, kTellWaitingEvery));
+    } catch (const std::exception&) {
+      if (store.check(keys)) return;  // the last rank came at the very end
+      if (is_last) throw;
+    }
+    if (options.rank == 0 || !store.check({key_of(options, 0)})) {
+      tell_waiting(options, "waiting for " + list_missing(store, options) + " to join");
+    }
+  }
+}
+
 }  // namespace
 
 std::string where_of(const GroupOptions& options) {
@@ -61,8 +91,12 @@ Meeting meet(const GroupOptions& options) {
   if (options.host_store) {
     meeting.server = std::make_unique<store::Server>(options.store_host, options.store_port);
   }
-  meeting.store = c10::make_intrusive<StoreAdapter>(options.store_host, options.store_port,
-                                                    options.join_deadline);
+  meeting.store = c10::make_intrusive<StoreAdapter>(
+      options.store_host, options.store_port, options.join_deadline, [&](const auto& why) {
+        tell_waiting(options, "the store at " +
+                                  address_text(options.store_host, options.store_port) +
+                                  " does not answer: " + why);
+      });
   join(*meeting.store, options);
   return meeting;
 }
@@ -72,9 +106,9 @@ void join(c10d::Store& store, const GroupOptions& options) {
   std::vector<std::string> keys;
   for (int r = 0; r < options.size; ++r) keys.push_back(key_of(options, r));
   try {
-    store.wait(keys, options.join_deadline);
+    wait_for_ranks(store, keys, options);
   } catch (const std::exception&) {
-    if (store.check(keys)) return;  // the last rank came at the very end
+    if (store.check(keys)) return;  // in this moment
     throw PeerLost(
         {"LS-4001", where_of(options),
          list_missing(store, options) + " did not join within " + to_text(options.join_deadline),

@@ -23,7 +23,8 @@ bool all_on_one_host(c10d::Store& store, const GroupOptions& options) {
   try {
     store.wait(keys, options.join_deadline);
   } catch (const std::exception&) {
-    throw PeerLost({"LS-4005", where_of(options), "a rank joined, but never said on which host it is",
+    throw PeerLost({"LS-4005", where_of(options),
+                    "a rank joined, but never said on which host it is",
                     "see whether it ended meanwhile: its own log says why"});
   }
   for (const std::string& other : keys) {
@@ -42,8 +43,8 @@ std::unique_ptr<Group> make_group(const GroupOptions& options) {
     return std::make_unique<InstantGroup>(0, 1, std::string(name(options.backend)));
   }
   Meeting meeting = meet(options);
-  const bool shm = options.backend == Backend::shm ||
-                   (options.backend == Backend::automatic && all_on_one_host(*meeting.store, options));
+  const bool shm = options.backend == Backend::shm || (options.backend == Backend::automatic &&
+                                                       all_on_one_host(*meeting.store, options));
   return shm ? make_shm_group(options, std::move(meeting))
              : make_gloo_group(options, std::move(meeting));
 }

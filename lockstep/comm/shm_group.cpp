@@ -97,7 +97,8 @@ std::unique_ptr<Work> ShmGroup::issue(shm::CollectiveKind kind, std::int64_t cou
   request.input = input.const_data_ptr();
   request.output = output.mutable_data_ptr();
   request.site = Purpose::current();
-  request.ticket = context_->flight.begin(name(kind.collective), name(kind.type), input.numel(), bytes);
+  request.ticket =
+      context_->flight.begin(name(kind.collective), name(kind.type), input.numel(), bytes);
   return std::make_unique<ShmWork>(context_, enter(std::move(request)), std::move(input),
                                    std::move(output));
 }

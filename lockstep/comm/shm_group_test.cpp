@@ -57,8 +57,8 @@ TEST(ShmGroup, OtherDtypesAreRefusedOnEveryRankAndNoValueIsReturned) {
   on_own_group(2, [](Group& group) {
     auto tensor = group.rank() == 0 ? at::ones({4}, at::kFloat) : at::ones({4}, at::kInt);
     const auto start = steady_clock::now();
-    const auto problem = problem_of<Disagreement>(
-        [&] { group.all_reduce(tensor, ReduceOp::sum)->wait(); });
+    const auto problem =
+        problem_of<Disagreement>([&] { group.all_reduce(tensor, ReduceOp::sum)->wait(); });
     EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(5));
     EXPECT_EQ(problem.code, "LS-4013");
     EXPECT_THAT(problem.what, HasSubstr("rank 0 entered all_reduce (sum) of 4 float32"));
@@ -71,8 +71,8 @@ TEST(ShmGroup, OtherDtypesAreRefusedOnEveryRankAndNoValueIsReturned) {
 TEST(ShmGroup, EightRanksWithTwoMissingElementsAreRefusedAsNcclIssue1417ShouldHaveBeen) {
   on_own_group(8, [](Group& group) {
     auto tensor = at::ones({group.rank() == 5 ? 409598 : 409600});
-    const auto problem = problem_of<Disagreement>(
-        [&] { group.all_reduce(tensor, ReduceOp::sum)->wait(); });
+    const auto problem =
+        problem_of<Disagreement>([&] { group.all_reduce(tensor, ReduceOp::sum)->wait(); });
     EXPECT_THAT(problem.what, HasSubstr("409600"));
     EXPECT_THAT(problem.what, HasSubstr("409598"));
   });
@@ -99,8 +99,8 @@ TEST(ShmGroup, ARankThatLeavesIsNamedByThoseWhoStillNeedIt) {
     if (group.rank() == 2) return;
     auto tensor = at::ones({50'000});
     const auto start = steady_clock::now();
-    const auto problem = problem_of<PeerLost>(
-        [&] { group.all_reduce(tensor, ReduceOp::sum)->wait(); });
+    const auto problem =
+        problem_of<PeerLost>([&] { group.all_reduce(tensor, ReduceOp::sum)->wait(); });
     EXPECT_THAT(problem.what, HasSubstr("rank 2 has left the group"));
     EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(10));
   });
@@ -119,8 +119,8 @@ TEST(ShmGroup, ADeadlineNamesWhoHasNotEntered) {
         const auto group = make_shm_group(options);
         if (options.rank == 0) {
           auto tensor = at::ones({8});
-          const auto problem = problem_of<PeerLost>(
-              [&] { group->all_reduce(tensor, ReduceOp::sum)->wait(); });
+          const auto problem =
+              problem_of<PeerLost>([&] { group->all_reduce(tensor, ReduceOp::sum)->wait(); });
           EXPECT_THAT(problem.what, HasSubstr("all_reduce #1: rank 1 has not entered it"));
         }
         outer.barrier();

@@ -42,7 +42,9 @@ shm::Layout layout_for(int ranks) {
 
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-std::vector<std::uint8_t> bytes_of_text(const std::string& text) { return {text.begin(), text.end()}; }
+std::vector<std::uint8_t> bytes_of_text(const std::string& text) {
+  return {text.begin(), text.end()};
+}
 
 shm::SharedMemory create_memory(const shm::Layout& layout) {
   auto memory = shm::SharedMemory::create(layout.total_bytes());
@@ -56,7 +58,8 @@ ShmLink::ShmLink(shm::SharedMemory memory, const GroupOptions& options, GroupFli
     : memory_(std::move(memory)),
       segment_({memory_.data(), memory_.bytes()}, options.rank, options.size),
       liveness_(segment_),
-      engine_(segment_, {.crowded = is_crowded(options.size), .name = options.name, .flight = flight}) {}
+      engine_(segment_,
+              {.crowded = is_crowded(options.size), .name = options.name, .flight = flight}) {}
 
 std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options,
                                      GroupFlight* flight) {

@@ -6,8 +6,12 @@ namespace lockstep::comm {
 
 using Bytes = std::vector<std::uint8_t>;
 
-StoreAdapter::StoreAdapter(std::string host, int port, std::chrono::milliseconds deadline)
-    : c10d::Store(deadline), host_(std::move(host)), port_(port), client_(host_, port_, deadline) {}
+StoreAdapter::StoreAdapter(std::string host, int port, std::chrono::milliseconds deadline,
+                           const OnWaiting& on_waiting)
+    : c10d::Store(deadline),
+      host_(std::move(host)),
+      port_(port),
+      client_(host_, port_, deadline, on_waiting) {}
 
 c10::intrusive_ptr<c10d::Store> StoreAdapter::clone() {
   return c10::make_intrusive<StoreAdapter>(host_, port_, timeout_);

@@ -16,7 +16,9 @@ class StoreAdapter : public c10d::Store {
  public:
   /// \param host as store::Client takes it; `deadline` bounds the connection and every wait without
   /// a time of its own. \throws EnvironmentFault when the store cannot be reached.
-  StoreAdapter(std::string host, int port, std::chrono::milliseconds deadline);
+  /// \param on_waiting told now and then while nothing answers there.
+  StoreAdapter(std::string host, int port, std::chrono::milliseconds deadline,
+               const OnWaiting& on_waiting = {});
 
   using c10d::Store::compareSet;
   using c10d::Store::set;

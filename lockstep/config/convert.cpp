@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "lockstep/base/nearest.h"
+#include "lockstep/base/units.h"
 
 namespace lockstep::config {
 namespace {
@@ -22,8 +23,10 @@ std::string describe_raw(const Raw& raw) {
       return "a number with a point or exponent";
     case 4:
       return "text";
-    case 5:
-      return "a list of numbers";
+    case 5: {
+      const std::size_t count = std::get<std::vector<double>>(raw.data).size();
+      return "a list of " + std::to_string(count) + (count == 1 ? " number" : " numbers");
+    }
     default:
       return raw.type_name.empty() ? "something else" : raw.type_name;
   }
@@ -36,6 +39,9 @@ Converted refuse(const char* code, std::string what, std::string fix) {
 Converted wrong_type(const Option& option, const Raw& raw) {
   std::string fix = "write " + describe_type(option);
   if (option.type == OptionType::text || option.type == OptionType::word) fix += ", in quotes";
+  if (option.type == OptionType::number_pair) {
+    fix += ", as in " + to_toml_text(option, option.get(RunConfig{}));
+  }
   return refuse(
       "LS-1004",
       std::string(option.key) + " takes " + describe_type(option) + ", not " + describe_raw(raw),
@@ -48,9 +54,15 @@ bool inside(const Range& range, double x) {
   return std::isfinite(x) && above && below;
 }
 
-Converted out_of_range(const Option& option, double x) {
-  return refuse("LS-1005", std::string(option.key) + " cannot be " + number_text(x),
-                "use " + describe_type(option));
+/// `use a number from 0 to 1,000,000`: a limit that help leaves out is told to whom it stops.
+Converted out_of_range(const Option& option, double x, const std::string& written) {
+  std::string fix = "use " + describe_type(option);
+  const double most = option.range.maximum;
+  if (x > most && std::isfinite(most) && fix.ends_with(" up")) {
+    fix.resize(fix.size() - 3);
+    fix += " to " + format_count(std::llround(most));
+  }
+  return refuse("LS-1005", std::string(option.key) + " cannot be " + written, fix);
 }
 
 Converted convert_text(const Option& option, const std::string& text) {
@@ -99,8 +111,7 @@ Converted convert_integer(const Option& option, const Raw& raw) {
     return result;
   }
   if (!inside(option.range, static_cast<double>(*number))) {
-    return refuse("LS-1005", std::string(option.key) + " cannot be " + std::to_string(*number),
-                  "use " + describe_type(option));
+    return out_of_range(option, static_cast<double>(*number), std::to_string(*number));
   }
   return {*number, "", "", ""};
 }
@@ -114,7 +125,7 @@ Converted convert_number(const Option& option, const Raw& raw) {
   } else {
     return wrong_type(option, raw);
   }
-  if (!inside(option.range, x)) return out_of_range(option, x);
+  if (!inside(option.range, x)) return out_of_range(option, x, number_text(x));
   return {x, "", "", ""};
 }
 
@@ -122,7 +133,7 @@ Converted convert_pair(const Option& option, const Raw& raw) {
   const auto* list = std::get_if<std::vector<double>>(&raw.data);
   if (list == nullptr || list->size() != 2) return wrong_type(option, raw);
   for (const double x : *list) {
-    if (!inside(option.range, x)) return out_of_range(option, x);
+    if (!inside(option.range, x)) return out_of_range(option, x, number_text(x));
   }
   return {std::array<double, 2>{(*list)[0], (*list)[1]}, "", "", ""};
 }
@@ -137,6 +148,16 @@ std::string_view without_quotes(std::string_view text) {
   const bool quoted = text.size() >= 2 && text.front() == text.back() &&
                       (text.front() == '"' || text.front() == '\'');
   return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+/// What a number without a value in 64 bits is called; empty when `text` is not such a one.
+std::string special_number(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || end != text.data() + text.size()) return "";
+  const std::string written = " (" + std::string(text.substr(0, 32)) + ")";
+  if (error == std::errc::result_out_of_range) return "a number beyond 64 bits" + written;
+  return error == std::errc{} && !std::isfinite(number) ? "infinity or nan" + written : "";
 }
 
 /// "[0.9, 0.99]" or "0.9,0.99"; empty when it is not a list of numbers.
@@ -188,12 +209,14 @@ Raw raw_from_text(const Option& option, std::string_view text) {
   }
   if (option.type == OptionType::number_pair) {
     std::vector<double> list = read_list(text);
-    if (!list.empty()) return {std::move(list), ""};
+    const bool is_list = list.size() > 1 || text.find('[') != std::string_view::npos;
+    if (!list.empty() && is_list) return {std::move(list), ""};
   }
   std::int64_t whole = 0;
   if (read_integer(text, whole)) return {whole, ""};
   double real = 0;
   if (read_number(text, real)) return {real, ""};
+  if (std::string special = special_number(text); !special.empty()) return {{}, std::move(special)};
   return {std::string(without_quotes(text)), ""};
 }
 

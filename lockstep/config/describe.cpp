@@ -120,7 +120,10 @@ std::string config_markdown() {
   std::string text =
       "# Configuration keys\n\n"
       "Written by `lockstep help --markdown config`; a test holds it equal to the program.\n\n"
-      "A run is described by a TOML file; `--set section.key=value` overrides a key of it. A key "
+      "A run is described by a TOML file; `--set section.key=value` overrides a key of it, and "
+      "`--set section.key=` unsets one. A family, format, optimizer or schedule chosen by --set "
+      "drops "
+      "the file's keys that it does not read, with a note. Else a key "
       "that is unknown, or that nothing in the run reads, is an error. `lockstep help KEY` "
       "explains "
       "one key.\n";

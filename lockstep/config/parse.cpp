@@ -1,12 +1,12 @@
 #include "lockstep/config/parse.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 
 #include "lockstep/base/nearest.h"
 #include "lockstep/config/convert.h"
 #include "lockstep/config/registry.h"
+#include "lockstep/config/run_file.h"
 #include "lockstep/config/toml_reader.h"
 
 namespace lockstep::config {
@@ -51,6 +51,8 @@ Problem outside_sections(const std::string& name) {
           suggest_key(name)};
 }
 
+std::string section_of(std::string_view key) { return std::string(key.substr(0, key.find('.'))); }
+
 /// Collects values and problems of the file, then of --set, then checks what they mean together.
 class Parser {
  public:
@@ -58,7 +60,11 @@ class Parser {
 
   void read_file(std::string_view toml) {
     TomlDocument document = read_toml(toml);
-    for (PlacedProblem& placed : document.problems) add(placed.place, std::move(placed.problem));
+    for (PlacedProblem& placed : document.problems) {
+      // A line that cannot be read may have held any key.
+      for (const Section& section : sections()) doubt(section.name);
+      add(placed.place, std::move(placed.problem));
+    }
     for (const Entry& entry : document.entries) read_entry(entry);
     std::stable_sort(placed_.begin(), placed_.end(), [](const auto& a, const auto& b) {
       return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
@@ -75,30 +81,47 @@ class Parser {
   }
 
   ParsedConfig finish() {
-    for (const auto& [key, where] : given_) check_readers(key, where);
+    for (const Given& given : given_) check_readers(given);
+    check_evaluation_data();
     return std::move(parsed_);
   }
 
  private:
+  /// A key with a value, and who gave it.
+  struct Given {
+    std::string key;
+    std::string where;
+    bool by_file = true;
+  };
+
   void add(const Place& place, Problem problem) { placed_.push_back({place, std::move(problem)}); }
 
+  void doubt(std::string_view section) { parsed_.faulty_sections.emplace_back(section); }
+
   void read_entry(const Entry& entry) {
-    if (entry.section.empty()) return add(entry.place, outside_sections(entry.name));
+    if (entry.section.empty()) {
+      doubt_owner(entry.name);
+      return add(entry.place, outside_sections(entry.name));
+    }
     if (!is_section(entry.section)) {
+      doubt_unknown(entry.section);
       if (entry.name.empty()) add(entry.place, unknown_section(entry.section));
       return;
     }
     if (entry.name.empty()) return;
     const std::string key = entry.section + "." + entry.name;
     const Option* option = find_option(key);
-    if (option == nullptr) return add(entry.place, unknown_key(key));
+    if (option == nullptr) {
+      doubt(entry.section);
+      return add(entry.place, unknown_key(key));
+    }
     Converted result = convert(*option, entry.value);
     if (!result.code.empty()) {
-      refused_.push_back(key);
+      refuse(*option);
       return add(entry.place, {result.code, "", result.what, result.fix});
     }
     option->set(parsed_.config, result.value);
-    given_.emplace_back(key, at(file_, entry.place));
+    given_.push_back({key, at(file_, entry.place), true});
   }
 
   void read_set(const std::string& set) {
@@ -114,19 +137,49 @@ class Parser {
     if (option == nullptr) {
       Problem problem = unknown_key(key);
       problem.where = where;
+      doubt(section_of(key));
       parsed_.problems.push_back(std::move(problem));
       return;
     }
+    std::erase_if(given_, [&](const Given& given) { return given.key == key; });
+    if (equals + 1 == set.size()) return unset(*option);
     Converted result = convert(*option, raw_from_text(*option, set.substr(equals + 1)));
     if (!result.code.empty()) {
-      refused_.push_back(key);
+      refuse(*option);
       parsed_.problems.push_back({result.code, where, result.what, result.fix});
       return;
     }
     option->set(parsed_.config, result.value);
-    std::erase_if(given_, [&](const auto& given) { return given.first == key; });
-    given_.emplace_back(key, where);
+    given_.push_back({key, where, false});
     if (option->section() == "batch") set_batch_keys_[key] = true;
+  }
+
+  /// [bacth] may have meant [batch].
+  void doubt_unknown(std::string_view section) {
+    std::vector<std::string_view> names;
+    for (const Section& known : sections()) names.push_back(known.name);
+    doubt(nearest_name(section, names));
+  }
+
+  /// The sections that have a key of this name.
+  void doubt_owner(std::string_view name) {
+    for (const Option& option : options()) {
+      if (option.name() == name) doubt(option.section());
+    }
+  }
+
+  void refuse(const Option& option) {
+    refused_.push_back(std::string(option.key));
+    doubt(option.section());
+  }
+
+  /// As if the file did not name the key.
+  void unset(const Option& option) { option.set(parsed_.config, option.get(RunConfig{})); }
+
+  [[nodiscard]] const Given* given(std::string_view key) const {
+    const auto found = std::find_if(given_.begin(), given_.end(),
+                                    [&](const Given& one) { return one.key == key; });
+    return found == given_.end() ? nullptr : &*found;
   }
 
   /// Two batch numbers by --set leave the file's third without a say.
@@ -140,8 +193,8 @@ class Parser {
     }
   }
 
-  void check_readers(const std::string& key, const std::string& where) {
-    const Option& option = *find_option(key);
+  void check_readers(const Given& one) {
+    const Option& option = *find_option(one.key);
     if (option.read_when.key.empty()) return;
     const Option& choice = *find_option(option.read_when.key);
     const bool choice_unknown =
@@ -149,16 +202,33 @@ class Parser {
     const std::string_view word = word_of(choice, parsed_.config);
     const auto& words = option.read_when.words;
     if (choice_unknown || std::find(words.begin(), words.end(), word) != words.end()) return;
+    const std::string is = std::string(choice.key) + " is \"" + std::string(word) + "\"";
+    const Given* chosen = given(choice.key);
+    if (one.by_file && chosen != nullptr && !chosen->by_file) {
+      // Whoever chooses anew on the command line cannot edit the file for it.
+      unset(option);
+      parsed_.notes.push_back(one.where + ": " + one.key + " is left out: " + is + " by --set");
+      return;
+    }
+    parsed_.problems.push_back({"LS-1007", one.where, one.key + " is not read: " + is,
+                                "remove it, or choose " + describe_readers(option)});
+  }
+
+  /// Held-out data come from one of two places.
+  void check_evaluation_data() {
+    const Given* fraction = given("data.eval_fraction");
+    const DataSection& data = parsed_.config.data;
+    if (fraction == nullptr || data.eval_fraction <= 0 || data.eval.empty()) return;
     parsed_.problems.push_back(
-        {"LS-1007", where,
-         key + " is not read: " + std::string(choice.key) + " is \"" + std::string(word) + "\"",
-         "remove it, or choose " + describe_readers(option)});
+        {"LS-1007", fraction->where,
+         "data.eval_fraction is not read: data.eval names the evaluation data",
+         "remove one of the two; on the command line `--set data.eval=` unsets a key"});
   }
 
   std::string file_;
   ParsedConfig parsed_;
   std::vector<PlacedProblem> placed_;
-  std::vector<std::pair<std::string, std::string>> given_;  // key, where
+  std::vector<Given> given_;
   std::vector<std::string> refused_;
   std::map<std::string, bool> set_batch_keys_;
 };
@@ -173,16 +243,12 @@ ParsedConfig parse_run_config(std::string_view toml, const std::string& file,
   return parser.finish();
 }
 
+ParsedConfig parse_run_file(const std::string& file, const std::vector<std::string>& sets) {
+  return parse_run_config(read_run_file(file, kLongestFile), file, sets);
+}
+
 RunConfig load_run_config(const std::string& file, const std::vector<std::string>& sets) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text(kLongestFile, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (!stream.is_open() || stream.bad()) {
-    throw UsageError({{"LS-1001", file, "the run's TOML file cannot be read",
-                       "check the path; it is taken from the folder this command runs in"}});
-  }
-  ParsedConfig parsed = parse_run_config(text, file, sets);
+  ParsedConfig parsed = parse_run_file(file, sets);
   if (!parsed.problems.empty()) throw UsageError(std::move(parsed.problems));
   return std::move(parsed.config);
 }

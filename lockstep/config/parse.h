@@ -12,17 +12,24 @@ namespace lockstep::config {
 struct ParsedConfig {
   RunConfig config;
   std::vector<Problem> problems;  // `where` = file:line:col, or --set key; empty when usable
+  std::vector<std::string> faulty_sections;  // that a problem is in: their values are not all there
+  std::vector<std::string> notes;            // what was taken otherwise than the file says
 };
 
 /// Parses TOML text. Wrong types, unknown keys (with the nearest name), values out of range and
-/// keys that the chosen family, format, optimizer or schedule does not read are problems. \param
-/// file name used in `where`. \param sets "section.key=value" of each --set, applied after the file
-/// in order; a batch number set
-///        here drops the file's third when two are given.
+/// keys that the chosen family, format, optimizer or schedule does not read are problems.
+/// \param file name used in `where`.
+/// \param sets "section.key=value" of each --set, applied after the file in order; "section.key="
+///        unsets a key. Two batch numbers set here drop the file's third; a family, format,
+///        optimizer or schedule set here drops the file's keys that it does not read, with a note.
 [[nodiscard]] ParsedConfig parse_run_config(std::string_view toml, const std::string& file,
                                             const std::vector<std::string>& sets = {});
 
-/// Reads and parses `file`. \throws UsageError with every problem (LS-1001 when unreadable).
+/// Reads and parses `file`. \throws UsageError when it cannot be read (LS-1001).
+[[nodiscard]] ParsedConfig parse_run_file(const std::string& file,
+                                          const std::vector<std::string>& sets = {});
+
+/// The same. \throws UsageError with every problem.
 [[nodiscard]] RunConfig load_run_config(const std::string& file,
                                         const std::vector<std::string>& sets = {});
 

@@ -146,11 +146,77 @@ TEST(ParseRunConfig, AKeyThatTheChoicesDoNotReadIsAnErrorNamingWhoDoes) {
   EXPECT_EQ(only_problem("[data]\nformat = \"idx\"\ntrain = \"x\"\nseq_len = 8\n").code, "LS-1007");
 }
 
-TEST(ParseRunConfig, ASetCanMakeAKeyOfTheFileUnread) {
-  const Problem problem =
-      only_problem("[optimizer]\nname = \"sgd\"\nmomentum = 0.9\n", {"optimizer.name=adamw"});
-  EXPECT_EQ(problem.where, "run.toml:3:1");
+TEST(ParseRunConfig, AChoiceOnTheCommandLineDropsTheKeysOfTheFileThatItDoesNotReadAndSaysSo) {
+  const std::string file =
+      "[data]\nformat = \"cifar\"\ntrain = \"x\"\naugment = \"flip\"\ntrain_samples = 9\n";
+  const ParsedConfig parsed = parse(file, {"data.format=synthetic"});
+  EXPECT_THAT(parsed.problems, IsEmpty()) << to_text(parsed.problems);
+  EXPECT_EQ(parsed.config.data.train, "");
+  EXPECT_EQ(parsed.config.data.augment, Augment::none);
+  EXPECT_EQ(parsed.config.data.train_samples, 9);
+  EXPECT_EQ(parsed.notes, (std::vector<std::string>{
+                              "run.toml:3:1: data.train is left out: data.format is \"synthetic\" "
+                              "by --set",
+                              "run.toml:4:1: data.augment is left out: data.format is "
+                              "\"synthetic\" by --set"}));
+}
+
+TEST(ParseRunConfig, AChoiceOnTheCommandLineStillRefusesKeysGivenBesideIt) {
+  EXPECT_EQ(only_problem("", {"optimizer.name=adamw", "optimizer.momentum=0.9"}).code, "LS-1007");
+  EXPECT_EQ(only_problem("[optimizer]\nname = \"adamw\"\n", {"optimizer.momentum=0.9"}).code,
+            "LS-1007");
+}
+
+TEST(ParseRunConfig, ASetWithoutAValueUnsetsAKey) {
+  const std::string file = "[run]\nsteps = 3\n[data]\nformat = \"text\"\ntrain = \"x\"\n";
+  const ParsedConfig parsed = parse(file, {"run.steps=", "data.train=", "data.format="});
+  EXPECT_THAT(parsed.problems, IsEmpty()) << to_text(parsed.problems);
+  EXPECT_FALSE(parsed.config.run.steps.has_value());
+  EXPECT_EQ(parsed.config.data.train, "");
+  EXPECT_EQ(parsed.config.data.format, RunConfig{}.data.format);
+  EXPECT_EQ(only_problem("", {"run.stesp="}).code, "LS-1003");
+}
+
+TEST(ParseRunConfig, TwoSourcesOfEvaluationDataAreOneTooMany) {
+  const std::string file =
+      "[data]\nformat = \"text\"\ntrain = \"x\"\neval = \"y\"\neval_fraction = 0.1\n";
+  const Problem problem = only_problem(file);
   EXPECT_EQ(problem.code, "LS-1007");
+  EXPECT_EQ(problem.where, "run.toml:5:1");
+  EXPECT_THAT(parse(file, {"data.eval="}).problems, IsEmpty());
+  EXPECT_THAT(parse(file, {"data.eval_fraction=0"}).problems, IsEmpty());
+}
+
+TEST(ParseRunConfig, NumbersSayWhatIsWrongWithThem) {
+  EXPECT_THAT(only_problem("", {"optimizer.name=adamw", "optimizer.betas=0.9"}).what,
+              HasSubstr("not a number with a point"));
+  const Problem one = only_problem("[optimizer]\nname = \"adamw\"\nbetas = [0.9]\n");
+  EXPECT_THAT(one.what, HasSubstr("not a list of 1 number"));
+  EXPECT_THAT(one.fix, HasSubstr("as in [0.9, 0.999]"));
+  EXPECT_THAT(only_problem("", {"optimizer.lr=1e-400"}).what,
+              HasSubstr("not a number beyond 64 bits (1e-400)"));
+  EXPECT_THAT(only_problem("", {"optimizer.lr=inf"}).what, HasSubstr("infinity or nan (inf)"));
+  const Problem large = only_problem("", {"optimizer.lr=1e9"});
+  EXPECT_EQ(large.what, "optimizer.lr cannot be 1e+09");
+  EXPECT_EQ(large.fix, "use a number from 0 to 1,000,000");
+  EXPECT_THAT(only_problem("", {"run.steps=9000000000000000"}).fix,
+              HasSubstr("to 1,000,000,000,000"));
+}
+
+TEST(ParseRunConfig, TextThatIsNotClosedIsCalledSo) {
+  for (const char* file :
+       {"[run]\nname = \"abc\n", "[run]\nname = \"abc", "[run]\nname = 'abc\n"}) {
+    const ParsedConfig parsed = parse(file);
+    ASSERT_FALSE(parsed.problems.empty()) << file;
+    EXPECT_THAT(parsed.problems.front().what, HasSubstr("not closed")) << file;
+  }
+}
+
+TEST(ParseRunConfig, TellsWhichSectionsCannotBeTrusted) {
+  EXPECT_THAT(parse("[batch]\nmicro_bacth = 3\n").faulty_sections, testing::ElementsAre("batch"));
+  EXPECT_THAT(parse("[bacth]\nmicro_batch = 3\n").faulty_sections, testing::Contains("batch"));
+  EXPECT_THAT(parse("", {"model.width=-1"}).faulty_sections, testing::ElementsAre("model"));
+  EXPECT_THAT(parse("[batch]\nmicro_batch = 3\n").faulty_sections, IsEmpty());
 }
 
 TEST(ParseRunConfig, AnUnknownChoiceDoesNotBlameTheKeysThatHangOnIt) {
@@ -195,7 +261,6 @@ TEST(ParseRunConfig, SetReadsEveryType) {
 TEST(ParseRunConfig, SetRefusesWhatIsNoValueOfTheKey) {
   EXPECT_EQ(only_problem("", {"run.steps"}).code, "LS-1008");
   EXPECT_EQ(only_problem("", {"=3"}).code, "LS-1008");
-  EXPECT_EQ(only_problem("", {"run.steps="}).code, "LS-1004");
   EXPECT_EQ(only_problem("", {"run.steps=5x"}).code, "LS-1004");
   EXPECT_EQ(only_problem("", {"optimizer.nesterov=yes"}).code, "LS-1004");
   EXPECT_EQ(only_problem("", {"steps=5"}).fix, "did you mean run.steps?");

@@ -38,6 +38,7 @@ constexpr List<2> kDecaying{"linear", "cosine"};
 // Products of three such numbers still fit 64 bits.
 constexpr double kManySteps = 1e12;
 constexpr double kManySamples = 1e9;
+constexpr double kMostSamples = 4'294'967'295;  // a permutation holds 32-bit ids
 
 constexpr Range at_least(double minimum, double maximum) { return {minimum, maximum}; }
 constexpr Range kFraction{0, 1};
@@ -70,11 +71,13 @@ constexpr auto kRun = std::to_array<Option>({
         {.range = at_least(0, kManySteps)}),
     row<&R::run, &RunSection::steps>(
         "run.steps", "optimizer steps to train",
-        "With epochs also set, training ends at whichever comes first.",
+        "With epochs also set, training ends at whichever comes first; with neither set, after one "
+        "epoch.",
         {.range = at_least(1, kManySteps)}),
     row<&R::run, &RunSection::epochs>(
         "run.epochs", "passes over the training data, also a fraction",
-        "With steps also set, training ends at whichever comes first.",
+        "With steps also set, training ends at whichever comes first; with neither set, after one "
+        "epoch.",
         {.range = {0, 1e6, true, false}}),
     row<&R::run, &RunSection::eval_every>("run.eval_every",
                                           "steps between evaluations; 0 = only after the last step",
@@ -153,7 +156,7 @@ constexpr auto kData = std::to_array<Option>({
                                           {.range = at_least(1, 10'000)}),
     row<&R::data, &DataSection::train_samples>(
         "data.train_samples", "use only the first samples; 0 = all",
-        "For synthetic data: how many samples there are.", {.range = at_least(0, kManySteps)}),
+        "For synthetic data: how many samples there are.", {.range = at_least(0, kMostSamples)}),
     row<&R::data, &DataSection::eval_samples>(
         "data.eval_samples", "evaluate on the first samples only; 0 = all",
         "For synthetic data: how many samples there are to evaluate on.",

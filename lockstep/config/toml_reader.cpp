@@ -174,9 +174,15 @@ std::string sentence_of(const toml::parse_error& error) {
   return from_plane15(text.substr(0, 300));
 }
 
-PlacedProblem syntax_problem(const toml::parse_error& error) {
-  const std::string sentence = sentence_of(error);
+PlacedProblem syntax_problem(const toml::parse_error& error, const Line& line) {
+  std::string sentence = sentence_of(error);
   std::string fix = "check quotes, brackets and '=' here and just before";
+  const bool in_string = sentence.find("string") != std::string::npos;
+  const bool at_line_end = error.source().begin.column > line.end - line.begin;
+  if (in_string && at_line_end) {
+    sentence = "the text is not closed: the line ends before its quote";
+    fix = "put a quote behind the text";
+  }
   if (sentence.find("could not determine value type") != std::string::npos) {
     fix = "put text in quotes; numbers, true, false and [lists] stand without";
   } else if (sentence.find("utf-8") != std::string::npos) {
@@ -226,7 +232,7 @@ class Recovery {
     if (duplicate) {
       document_.problems.push_back(duplicate_problem(text_, line, number));
     } else if (!faulty_line_) {
-      document_.problems.push_back(syntax_problem(error));
+      document_.problems.push_back(syntax_problem(error, line));
       faulty_line_ = true;
     } else {
       return false;  // a consequence of the blanked line, most likely

@@ -46,10 +46,17 @@ struct Loader::Impl {
     LOCKSTEP_CHECK(
         range.first >= 0 && range.count >= 0 && range.first + range.count <= range.leaves,
         "leaves outside of the step");
-    for (int i = 0; i < options.workers; ++i) threads.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < options.workers; ++i) threads.emplace_back([this] { work(); });
+    } catch (...) {  // no more threads to be had: those that run must end before the members do
+      stop();
+      throw;
+    }
   }
 
-  ~Impl() {
+  ~Impl() { stop(); }
+
+  void stop() {
     {
       const std::lock_guard lock(mutex);
       stopping = true;

@@ -1,6 +1,5 @@
 // From [data] and [model] to data sets: one opener per format, and whether data and model fit.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,7 +7,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/formats/check_data.h"
 #include "lockstep/data/formats/cifar.h"
+#include "lockstep/data/formats/data_size.h"
 #include "lockstep/data/formats/idx.h"
 #include "lockstep/data/formats/text.h"
 #include "lockstep/data/image_dataset.h"
@@ -23,8 +24,9 @@ using config::Family;
 using config::ModelSection;
 using config::RunConfig;
 
-constexpr std::int64_t kByteTokens = 256;
-constexpr std::int64_t kDefaultSyntheticSamples = 8192;
+void require(std::vector<Problem> problems) {
+  if (!problems.empty()) throw UsageError(std::move(problems));
+}
 
 [[noreturn]] void fail_fit(const std::string& key, const std::string& what,
                            const std::string& fix) {
@@ -100,10 +102,6 @@ std::unique_ptr<Dataset> open_images(const RunConfig& config, const ImagePart& p
 }
 
 DataPair open_image_pair(const RunConfig& config) {
-  if (config.model.family == Family::gpt) {
-    fail_fit("data.format", "images, but model.family = \"gpt\" reads tokens",
-             "set data.format = \"text\" or \"synthetic\"");
-  }
   const DataSection& data = config.data;
   DataPair pair;
   pair.train = open_images(config, {"data.train", data.train, true, data.train_samples});
@@ -115,39 +113,29 @@ DataPair open_image_pair(const RunConfig& config) {
 
 std::unique_ptr<Dataset> make_text(const DataSection& data, const TextDataset::Text& text,
                                    std::int64_t first, std::int64_t count, bool train) {
-  auto dataset = std::make_unique<TextDataset>(text, first, count, data.seq_len,
-                                               train ? data.train_samples : data.eval_samples);
-  require_not_empty(*dataset, train ? "data.train" : "data.eval",
-                    std::to_string(count) + " bytes of text; one sample needs data.seq_len + 1 = " +
-                        std::to_string(data.seq_len + 1));
-  return dataset;
+  return std::make_unique<TextDataset>(text, first, count, data.seq_len,
+                                       train ? data.train_samples : data.eval_samples);
 }
 
 DataPair open_text(const RunConfig& config) {
-  if (config.model.family != Family::gpt) {
-    fail_fit("data.format", "text, but only model.family = \"gpt\" reads tokens",
-             "set model.family = \"gpt\", or another data.format");
-  }
-  if (config.model.vocab_size < kByteTokens) {
-    fail_fit("model.vocab_size",
-             std::to_string(config.model.vocab_size) + ", but a byte of text is one of 256 tokens",
-             "set model.vocab_size = 256");
-  }
   const DataSection& data = config.data;
   const auto read = [](const std::string& location) {
     return std::make_shared<const std::vector<std::uint8_t>>(read_text(location));
   };
   const TextDataset::Text text = read(data.train);
   const auto bytes = static_cast<std::int64_t>(text->size());
-  const bool held_out = data.eval.empty() && data.eval_fraction > 0;
-  const std::int64_t eval_bytes =
-      held_out ? std::llround(static_cast<double>(bytes) * data.eval_fraction) : 0;
+  require(check_text_size(bytes, data, true));
+  const TextSamples cut = text_samples(bytes, data);
   DataPair pair;
-  pair.train = make_text(data, text, 0, bytes - eval_bytes, true);
-  if (held_out) pair.eval = make_text(data, text, bytes - eval_bytes, eval_bytes, false);
+  pair.train = make_text(data, text, 0, cut.train_bytes, true);
+  if (cut.eval_bytes > 0) {
+    pair.eval = make_text(data, text, cut.train_bytes, cut.eval_bytes, false);
+  }
   if (!data.eval.empty()) {
     const TextDataset::Text eval_text = read(data.eval);
-    pair.eval = make_text(data, eval_text, 0, static_cast<std::int64_t>(eval_text->size()), false);
+    const auto eval_bytes = static_cast<std::int64_t>(eval_text->size());
+    require(check_text_size(eval_bytes, data, false));
+    pair.eval = make_text(data, eval_text, 0, eval_bytes, false);
   }
   return pair;
 }
@@ -190,6 +178,7 @@ DataPair open_data(const RunConfig& config) {
     throw UsageError({{"LS-2001", "data.train", "names no data",
                        "name a file or folder, or set data.format = \"synthetic\""}});
   }
+  require(check_data_kind(config));
   if (config.data.format == config::DataFormat::text) return open_text(config);
   return open_image_pair(config);
 }

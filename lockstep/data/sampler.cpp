@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/rng.h"
+#include "lockstep/base/units.h"
 
 namespace lockstep::data {
 namespace {
@@ -30,8 +31,13 @@ Sampler::Sampler(std::int64_t dataset_size, std::uint64_t seed, std::int64_t glo
                        "raise data.train_samples, or lower data.seq_len or data.eval_fraction"}});
   }
   LOCKSTEP_CHECK(global_batch >= 1, "a step needs at least one sample");
-  LOCKSTEP_CHECK(dataset_size <= std::numeric_limits<std::uint32_t>::max(),
-                 "the permutation holds 32-bit sample ids");
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  if (dataset_size > kMost) {
+    throw UsageError({{"LS-2010", "data.train",
+                       "the data set has " + format_count(dataset_size) +
+                           " samples; a permutation holds at most " + format_count(kMost),
+                       "lower data.train_samples, or raise data.seq_len"}});
+  }
 }
 
 std::vector<std::int64_t> Sampler::step_ids(const Position& position) const {

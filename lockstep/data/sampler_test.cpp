@@ -13,6 +13,16 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
+TEST(Sampler, MoreSamplesThanAPermutationHoldsAreAUsageError) {
+  try {
+    const Sampler sampler(std::int64_t{1} << 32, 1, 8);
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.problems().at(0).code, "LS-2010");
+    EXPECT_NE(error.problems().at(0).what.find("4,294,967,296"), std::string::npos);
+  }
+}
+
 // Ids that leaves [first, first + count) of `leaves` see in one epoch.
 Ids epoch_ids(const Sampler& sampler, std::int64_t epoch, std::int64_t first, std::int64_t count,
               std::int64_t leaves) {

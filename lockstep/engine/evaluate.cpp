@@ -6,6 +6,8 @@
 #include <chrono>
 #include <numeric>
 
+#include "lockstep/comm/records/purpose.h"
+
 namespace lockstep::engine {
 namespace {
 
@@ -20,16 +22,21 @@ std::int64_t eval_batch_samples(const data::Dataset& dataset, std::int64_t seq_l
   return std::max<std::int64_t>(1, kEvalTokens / std::max<std::int64_t>(1, seq_len));
 }
 
-EvalReport evaluate(parallel::Session& session, const data::Dataset& dataset, comm::Group& group,
-                    std::int64_t eval_batch, std::int64_t step) {
+std::optional<EvalReport> evaluate(parallel::Session& session, const data::Dataset& dataset,
+                                   comm::Group& group, std::int64_t eval_batch, std::int64_t step,
+                                   const std::function<bool()>& stops_now) {
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t batches = (dataset.size() + eval_batch - 1) / eval_batch;
   // One row a batch, filled by the rank that ran it: a sum over ranks adds zeros only, so it is
-  // exact.
-  const at::Tensor rows = at::zeros({batches, kFields}, at::TensorOptions().dtype(at::kDouble));
+  // exact. The row behind them counts the ranks that want no more of it.
+  const at::Tensor rows = at::zeros({batches + 1, kFields}, at::TensorOptions().dtype(at::kDouble));
   double* row = rows.mutable_data_ptr<double>();
   std::vector<std::int64_t> ids;
   for (std::int64_t k = group.rank(); k < batches; k += group.size()) {
+    if (stops_now && stops_now()) {
+      row[batches * kFields] = 1;
+      break;
+    }
     const std::int64_t first = k * eval_batch;
     ids.resize(static_cast<std::size_t>(std::min(eval_batch, dataset.size() - first)));
     std::iota(ids.begin(), ids.end(), first);
@@ -38,7 +45,9 @@ EvalReport evaluate(parallel::Session& session, const data::Dataset& dataset, co
     row[k * kFields + 1] = static_cast<double>(sum.correct);
     row[k * kFields + 2] = static_cast<double>(sum.weight);
   }
+  const comm::Purpose purpose("sums of the evaluation");
   group.all_reduce(rows, comm::ReduceOp::sum)->wait();
+  if (row[batches * kFields] > 0) return std::nullopt;
   double loss_sum = 0;
   double correct = 0;
   double weight = 0;

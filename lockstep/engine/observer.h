@@ -17,6 +17,10 @@ class Observer {
   /// The answer of any rank takes effect on all ranks at the same step, at the latest one step
   /// later.
   [[nodiscard]] virtual Answer on_step(const StepReport& report, const TrainState& state) = 0;
+  /// Whether this rank wants to stop before its step or evaluation is through: asked between
+  /// micro-batches and evaluation batches. One rank's yes abandons it on all, and the run stops
+  /// with the state of before.
+  [[nodiscard]] virtual bool stops_now() const { return false; }
   virtual void on_eval(const EvalReport& report) { (void)report; }
   /// Called on every rank when the combined answer is restore, by the observer list in order: the
   /// first that returns true has written the state to go on from into the views of `state`.

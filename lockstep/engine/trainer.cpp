@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/flight_recorder.h"
+#include "lockstep/config/run_length.h"
 #include "lockstep/engine/evaluate.h"
 #include "lockstep/memory/category.h"
 #include "lockstep/optim/schedule.h"
@@ -44,14 +45,7 @@ TrainState views_of(parallel::Session& session) {
 }  // namespace
 
 std::int64_t total_steps(const config::RunSection& run, const data::Sampler& sampler) {
-  std::int64_t steps = run.steps.value_or(std::numeric_limits<std::int64_t>::max());
-  if (run.epochs.has_value() || !run.steps.has_value()) {
-    const double epochs = run.epochs.value_or(1.0);
-    const auto in_epochs = static_cast<std::int64_t>(
-        std::ceil(epochs * static_cast<double>(sampler.steps_per_epoch()) - 1e-9));
-    steps = std::min(steps, in_epochs);
-  }
-  return steps;
+  return config::total_steps(run, sampler.steps_per_epoch());
 }
 
 data::LeafRange leaves_of_rank(const config::BatchShape& batch, int rank) {
@@ -85,21 +79,23 @@ Outcome Trainer::run() {
     if (agreed == Answer::stop) return Outcome::stopped;
     const std::int64_t every = parts_.config.run.eval_every;
     const bool due = every > 0 && state_.step % every == 0 && state_.step != before;
-    if (due && state_.step < total_steps_) evaluate_now();
+    if (due && state_.step < total_steps_ && !evaluate_now()) return Outcome::stopped;
   }
-  evaluate_now();
-  return Outcome::done;
+  return evaluate_now() ? Outcome::done : Outcome::stopped;
 }
 
 Answer Trainer::step() {
   const Clock::time_point begin = Clock::now();
   StepReport report = begin_report();
+  comm::set_phase(parts_.flight, comm::Phase::data);
   pass_over_bad_data();
   const data::StepData data = parts_.loader.next();
   report.times.data_s = seconds_since(begin);
 
   const parallel::StepSums sums = forward_backward(data);
+  if (sums.abandon_votes > 0) return abandon(sums);
   finish_report(report, data, sums);
+  comm::set_phase(parts_.flight, comm::Phase::optimizer);
   const Clock::time_point optimizer_begin = Clock::now();
   report.skipped = !update(sums, report);
   if (report.skipped) parts_.session.drop_step();
@@ -107,7 +103,7 @@ Answer Trainer::step() {
 
   if (report.skipped) bad_data_ = state_.position;
   state_.position = data.after;
-  report.step = state_.step;
+  report.step = state_.step + (report.skipped ? 1 : 0);
   report.times.step_s = seconds_since(begin);
   const PhaseTimes& t = report.times;
   my_times_ = {static_cast<float>(t.step_s),     static_cast<float>(t.data_s),
@@ -123,13 +119,29 @@ Answer Trainer::step() {
 parallel::StepSums Trainer::forward_backward(const data::StepData& data) {
   parallel::Session& session = parts_.session;
   session.begin_step(state_.step);
-  session.set_control({my_answer_ == Answer::stop ? 1 : 0, my_answer_ == Answer::restore ? 1 : 0,
-                       my_times_});
+  parallel::StepControl control{my_answer_ == Answer::stop ? 1 : 0,
+                                my_answer_ == Answer::restore ? 1 : 0, my_times_, 0};
+  const data::Batch nothing;  // joins every collective without work
   for (std::int64_t i = 0; i < leaves_.count; ++i) {
-    session.forward_backward(data.micro_batches[static_cast<std::size_t>(i)], leaves_.first + i,
-                             i + 1 == leaves_.count);
+    if (stops_now()) control.abandon_votes = 1;
+    session.set_control(control);  // what stands at the last micro-batch goes out
+    session.forward_backward(
+        control.abandon_votes > 0 ? nothing : data.micro_batches[static_cast<std::size_t>(i)],
+        leaves_.first + i, i + 1 == leaves_.count);
   }
   return session.reduce();
+}
+
+/// A rank left its part of the step out: all go back to the state of before.
+Answer Trainer::abandon(const parallel::StepSums& sums) {
+  parts_.session.drop_step();
+  (void)parts_.session.take_times();
+  return sums.restore_votes > 0 ? Answer::restore : Answer::stop;
+}
+
+bool Trainer::stops_now() const {
+  return std::any_of(observers_.begin(), observers_.end(),
+                     [](const Observer* observer) { return observer->stops_now(); });
 }
 
 /// Clips and updates; leaves everything as it is when loss or gradients are not finite.
@@ -138,7 +150,7 @@ bool Trainer::update(const parallel::StepSums& sums, StepReport& report) {
   const double max_norm = parts_.config.optimizer.clip_grad_norm;
   if (max_norm > 0) {
     report.grad_norm = parts_.session.clip_grad_norm(max_norm);
-    if (!std::isfinite(report.grad_norm)) return false;
+    if (!std::isfinite(*report.grad_norm)) return false;
   }
   LOCKSTEP_CHECK(sums.weight > 0, "a step without samples");
   parts_.session.optimizer_step(report.lr);
@@ -229,15 +241,20 @@ void Trainer::pass_over_bad_data() {
   state_.position = parts_.loader.next().after;
 }
 
-void Trainer::evaluate_now() {
-  if (parts_.eval == nullptr) return;
+/// \returns false when it was abandoned.
+bool Trainer::evaluate_now() {
+  if (parts_.eval == nullptr) return true;
+  comm::set_phase(parts_.flight, comm::Phase::eval);
   const std::int64_t batch = eval_batch_samples(*parts_.eval, parts_.config.data.seq_len);
-  EvalReport report = evaluate(parts_.session, *parts_.eval, parts_.group, batch, state_.step);
+  std::optional<EvalReport> report = evaluate(parts_.session, *parts_.eval, parts_.group, batch,
+                                              state_.step, [this] { return stops_now(); });
+  if (!report) return false;
   if (parts_.config.data.format == config::DataFormat::text) {  // tokens are bytes
-    report.bits_per_byte = report.loss / std::numbers::ln2;
+    report->bits_per_byte = report->loss / std::numbers::ln2;
   }
   last_eval_ = report;
-  for (Observer* observer : observers_) observer->on_eval(report);
+  for (Observer* observer : observers_) observer->on_eval(*report);
+  return true;
 }
 
 }  // namespace lockstep::engine

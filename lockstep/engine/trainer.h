@@ -14,6 +14,10 @@
 #include "lockstep/parallel/plan/parallel_plan.h"
 #include "lockstep/parallel/session.h"
 
+namespace lockstep::comm {
+class FlightRecorder;
+}  // namespace lockstep::comm
+
 namespace lockstep::engine {
 
 /// All of it outlives the trainer.
@@ -26,6 +30,7 @@ struct TrainerParts {
   data::Loader& loader;
   const data::Dataset* eval = nullptr;
   bool counts_tokens = false;
+  comm::FlightRecorder* flight = nullptr;  // is told what the rank does
 };
 
 enum class Outcome : std::uint8_t { done, stopped };
@@ -48,7 +53,8 @@ class Trainer {
   /// Goes on from what was written into state(): tensors, step and position.
   void loaded();
 
-  /// Collective: trains until the last step, or until an observer stops it; evaluates as
+  /// Collective: trains until the last step, or until an observer stops it (state() is then that of
+  /// the last whole step); evaluates as
   /// configured. \throws Error (exit 1, LS-7101) when the loss is not finite and [recovery] on_nan
   /// says stop, or when kMaxSkips steps in a row were skipped.
   [[nodiscard]] Outcome run();
@@ -70,7 +76,9 @@ class Trainer {
   void observe(const StepReport& report);
   void restore();
   void pass_over_bad_data();
-  void evaluate_now();
+  [[nodiscard]] Answer abandon(const parallel::StepSums& sums);
+  [[nodiscard]] bool stops_now() const;
+  [[nodiscard]] bool evaluate_now();
 
   TrainerParts parts_;
   std::vector<Observer*> observers_;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/engine/evaluate.h"
 #include "lockstep/parallel/compose.h"
 #include "lockstep/parallel/strategies/registry.h"
@@ -63,20 +64,50 @@ struct TinyRun {
     plan.strategies = {"data_parallel"};
     plan.degree = {1, group.size(), 1};
     plan.batch = {8, 2, 4 / group.size(), group.size(), 4, true};
-    session = parallel::compose({config, plan, Mesh(plan.degree), {group, group}},
+    session = parallel::compose({config, plan, Mesh(plan.degree), {group, group}, &flight},
                                 model::make_model(config.model, 0, 1), parallel::strategies());
     trainer = std::make_unique<Trainer>(
-        TrainerParts{config, plan, *session, group, sampler, loader, eval, false});
+        TrainerParts{config, plan, *session, group, sampler, loader, eval, false, &flight});
   }
   config::RunConfig config;
   parallel::ParallelPlan plan;
   data::Sampler sampler;
   data::Loader loader;
+  comm::FlightRecorder flight{0, 1};
   std::unique_ptr<parallel::Session> session;
   std::unique_ptr<Trainer> trainer;
 };
 
 std::unique_ptr<comm::Group> alone() { return comm::make_gloo_group({}); }
+
+/// Tells which phases the recorder was in when the trainer asked its observers.
+class PhaseWatch : public Observer {
+ public:
+  explicit PhaseWatch(const comm::FlightRecorder& flight) : flight_(flight) {}
+  [[nodiscard]] Answer on_step(const StepReport&, const TrainState&) override {
+    after_step = flight_.snapshot().phase;
+    return Answer::go_on;
+  }
+  void on_eval(const EvalReport&) override { after_eval = flight_.snapshot().phase; }
+
+  comm::Phase after_step = comm::Phase::start;
+  comm::Phase after_eval = comm::Phase::start;
+
+ private:
+  const comm::FlightRecorder& flight_;
+};
+
+TEST(Trainer, TellsTheFlightRecorderWhatItDoes) {
+  const auto group = alone();
+  const Points points(64);
+  TinyRun run(*group, tiny_config(), points, &points);
+  PhaseWatch watch(run.flight);
+  run.trainer->add_observer(watch);
+  EXPECT_EQ(run.flight.snapshot().phase, comm::Phase::start);
+  EXPECT_EQ(run.trainer->run(), Outcome::done);
+  EXPECT_EQ(watch.after_step, comm::Phase::optimizer);
+  EXPECT_EQ(watch.after_eval, comm::Phase::eval);
+}
 
 TEST(Trainer, StepsOrEpochsEndTheRunWhateverComesFirst) {
   const data::Sampler sampler(100, 1, 8);  // 13 steps an epoch
@@ -112,8 +143,8 @@ TEST(Evaluate, TwentyOneSamplesAreTwentyOneOnEveryNumberOfRanks) {
       TinyRun ours(group, tiny_config(), points);
       const auto single = alone();
       TinyRun reference(*single, tiny_config(), points);
-      const EvalReport a = evaluate(*ours.session, points, group, 4, 0);
-      const EvalReport b = evaluate(*reference.session, points, *single, 4, 0);
+      const EvalReport a = evaluate(*ours.session, points, group, 4, 0).value();
+      const EvalReport b = evaluate(*reference.session, points, *single, 4, 0).value();
       EXPECT_EQ(a.weight, 21);
       EXPECT_EQ(a.accuracy, b.accuracy);
       EXPECT_EQ(a.loss, b.loss);
@@ -146,6 +177,55 @@ TEST(Trainer, WhenOneRankWantsToStopAllStopAtTheSameStep) {
     EXPECT_EQ(run.trainer->state().step, 4);
     EXPECT_EQ(stop.last.per_rank.size(), 2U);
     EXPECT_GT(stop.last.per_rank[1].step_s, 0);
+  });
+}
+
+/// Wants to stop at once after being asked `times`, and counts the evaluations that were finished.
+class StopsNow : public Observer {
+ public:
+  explicit StopsNow(int times) : times_(times) {}
+  Answer on_step(const StepReport& /*report*/, const TrainState& /*state*/) override {
+    return Answer::go_on;
+  }
+  void on_eval(const EvalReport& /*report*/) override { ++evaluations; }
+  bool stops_now() const override { return asked_++ >= times_; }
+  int evaluations = 0;
+
+ private:
+  int times_;
+  mutable int asked_ = 0;
+};
+
+TEST(Trainer, OneRankThatStopsBetweenMicroBatchesAbandonsTheStepOnAll) {
+  constexpr int kNever = 1'000'000;
+  const Points points(64);
+  test::run_ranks(2, [&](comm::Group& group) {
+    TinyRun run(group, tiny_config(), points);
+    StopsNow stop(group.rank() == 1 ? 5 : kNever);  // two leaves a step: in the middle of the third
+    run.trainer->add_observer(stop);
+    EXPECT_EQ(run.trainer->run(), Outcome::stopped);
+    EXPECT_EQ(run.trainer->state().step, 2);
+    TinyRun two_steps(group, tiny_config(), points);
+    EXPECT_EQ(two_steps.trainer->step(), Answer::go_on);
+    EXPECT_EQ(two_steps.trainer->step(), Answer::go_on);
+    EXPECT_EQ(state_sha256(run.trainer->state()), state_sha256(two_steps.trainer->state()));
+  });
+}
+
+TEST(Trainer, OneRankThatStopsInAnEvaluationAbandonsItOnAll) {
+  constexpr int kNever = 1'000'000;
+  const Points points(64);
+  const Points eval(2000);  // eight batches
+  test::run_ranks(2, [&](comm::Group& group) {
+    config::RunConfig config = tiny_config();
+    config.run.eval_every = 2;
+    TinyRun run(group, config, points, &eval);
+    StopsNow stop(group.rank() == 1 ? 4 + 2 : kNever);
+    run.trainer->add_observer(stop);
+    EXPECT_EQ(run.trainer->run(), Outcome::stopped);
+    EXPECT_EQ(run.trainer->state().step, 2);
+    EXPECT_EQ(stop.evaluations, 0);
+    EXPECT_FALSE(run.trainer->last_eval().has_value());
   });
 }
 
@@ -204,6 +284,35 @@ config::RunConfig with_policy(config::OnNan policy) {
   return config;
 }
 
+/// Nothing in it is finite.
+class AllBad : public Points {
+ public:
+  using Points::Points;
+  [[nodiscard]] data::Batch collate(std::span<const std::int64_t> ids,
+                                    std::uint64_t key) const override {
+    data::Batch batch = Points::collate(ids, key);
+    batch.input.fill_(std::numeric_limits<float>::infinity());
+    return batch;
+  }
+};
+
+TEST(Trainer, ASkippedStepIsReportedUnderTheNumberThatItsErrorNames) {
+  const AllBad bad(32);
+  const auto group = alone();
+  TinyRun run(*group, with_policy(config::OnNan::stop), bad);
+  StopAt last(1000);
+  run.trainer->add_observer(last);
+  try {
+    (void)run.trainer->run();
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.problems().front().where, "step 1");
+  }
+  EXPECT_TRUE(last.last.skipped);
+  EXPECT_EQ(last.last.step, 1);
+  EXPECT_FALSE(last.last.grad_norm) << "nothing is clipped, so no norm was computed";
+}
+
 TEST(Trainer, ALossThatIsNotANumberStopsBeforeTheParametersChange) {
   const Points points(32, 5);
   const auto group = alone();
@@ -248,16 +357,6 @@ TEST(Trainer, RollbackGoesOnFromTheKeptStateAndPassesOverTheBadData) {
 }
 
 TEST(Trainer, DataThatIsAllBadEndsAfterTenSkips) {
-  class AllBad : public Points {
-   public:
-    using Points::Points;
-    [[nodiscard]] data::Batch collate(std::span<const std::int64_t> ids,
-                                      std::uint64_t key) const override {
-      data::Batch batch = Points::collate(ids, key);
-      batch.input.fill_(std::numeric_limits<float>::infinity());
-      return batch;
-    }
-  };
   const AllBad bad(32);
   const auto group = alone();
   TinyRun run(*group, with_policy(config::OnNan::skip), bad);

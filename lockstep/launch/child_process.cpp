@@ -77,14 +77,15 @@ int place_descriptors(Prepared& prepared) {
 void restore_default(int number) {
   struct sigaction action {};
   ::sigaction(number, nullptr, &action);
-  if (action.sa_handler != SIG_IGN || number == SIGPIPE) ::signal(number, SIG_DFL);
+  const bool ignored_by_us = number == SIGPIPE || number == SIGXFSZ;
+  if (action.sa_handler != SIG_IGN || ignored_by_us) ::signal(number, SIG_DFL);
 }
 
 [[noreturn]] void become(Prepared prepared) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != prepared.parent) ::_exit(127);  // it died before the line above
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) restore_default(number);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ}) restore_default(number);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
+#include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/limits.h"
 #include "lockstep/launch/blocked_signals.h"
 
 namespace lockstep::launch {
@@ -48,7 +50,7 @@ constexpr std::size_t kMaxGroups = 4096;
 
 Guardian::Guardian() {
   std::array<int, 2> fds{};
-  LOCKSTEP_CHECK(::pipe2(fds.data(), O_CLOEXEC) == 0, "pipe2 failed");
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) throw limit_fault("no pipe can be made", errno);
   const Fd read_end(fds[0]);
   pipe_.reset(fds[1]);
   {
@@ -65,6 +67,15 @@ Guardian::Guardian() {
 
 Guardian::~Guardian() {
   pipe_.reset();
+  ::kill(pid_, SIGCONT);  // somebody may have stopped it
+  constexpr int kLooks = 200;
+  constexpr std::chrono::milliseconds kBetweenLooks{5};
+  for (int i = 0; i < kLooks; ++i) {
+    const int ended = ::waitpid(pid_, nullptr, WNOHANG);
+    if (ended == pid_ || (ended < 0 && errno != EINTR)) return;
+    std::this_thread::sleep_for(i == 0 ? std::chrono::milliseconds(1) : kBetweenLooks);
+  }
+  ::kill(pid_, SIGKILL);  // stopped again and again: the groups it was told of have ended by now
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

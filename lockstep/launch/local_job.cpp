@@ -17,13 +17,11 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr int kMaxRanks = 1024;
-
 void check(const LocalJobOptions& options) {
   LOCKSTEP_CHECK(!options.command.empty(), "a job without a command");
-  if (options.nproc_per_node >= 1 && options.nproc_per_node <= kMaxRanks) return;
+  if (options.nproc_per_node >= 1 && options.nproc_per_node <= kMostRanksOfAHost) return;
   throw UsageError({{"LS-1013", "--nproc-per-node",
-                     "a host runs 1 to " + std::to_string(kMaxRanks) + " ranks, not " +
+                     "a host runs 1 to " + std::to_string(kMostRanksOfAHost) + " ranks, not " +
                          std::to_string(options.nproc_per_node),
                      "give the number of ranks on this host, for example --nproc-per-node 2"}});
 }

@@ -17,6 +17,9 @@ struct OutputLine {
   std::string text;  // without the line end
 };
 
+/// Ranks that one host may be asked for.
+inline constexpr int kMostRanksOfAHost = 1024;
+
 struct LocalJobOptions {
   std::vector<std::string> command;  // argv of every rank
   int nproc_per_node = 1;
@@ -31,6 +34,7 @@ struct LocalJobOptions {
   /// they may block: ranks do not wait for them, the oldest lines waiting are dropped. What one
   /// throws ends the job.
   std::function<void(const std::string& line)> on_report;
+  std::string report_on_stop;  // handed to on_report when the first stop signal has come
   /// Each line passed through (log_dir empty); unset = written to the same stream as "[rank 1]
   /// text".
   std::function<void(const OutputLine& line)> on_output;
@@ -43,6 +47,7 @@ struct RankEnd {
   int signal = 0;              // when it was killed
   double seconds = 0;          // since start, monotonic
   bool stopped_by_us = false;  // a signal had been sent to it before
+  bool frozen = false;         // it was found stopped (state T) and killed for that
   std::string hint;            // what the machine says about a SIGKILL
   std::string last_stderr;     // its last lines
 };
@@ -52,6 +57,7 @@ struct LocalJobResult {
   std::optional<RankEnd> first_failure;
   std::vector<RankEnd> ends;  // in order of ending
   bool stopped_on_request = false;
+  bool killed_on_request = false;  // by a second signal, before the ranks had saved
 };
 
 /// Serves the job's store, starts the ranks, forwards SIGTERM, SIGINT and SIGHUP once (a second one

@@ -126,6 +126,29 @@ TEST_F(LocalJobTest, AStoppedRankIsKilledAtOnce) {
       << "waited for a SIGTERM that a stopped process cannot take";
 }
 
+TEST_F(LocalJobTest, ARankStoppedFromOutsideEndsTheJobAndIsNamed) {
+  const auto result =
+      run_local_job(shell(2, "if [ $RANK = 1 ]; then kill -STOP $$; fi; exec sleep 100"));
+  EXPECT_EQ(result.exit, Exit::failed);
+  ASSERT_TRUE(result.first_failure.has_value());
+  EXPECT_EQ(result.first_failure->rank, 1);
+  EXPECT_TRUE(result.first_failure->frozen);
+  EXPECT_LT(result.first_failure->seconds, 10);
+}
+
+TEST_F(LocalJobTest, ARankThatRanOutOfMemoryIsToldWhichLimitHolds) {
+  const auto result = run_local_job(shell(1, "echo std::bad_alloc >&2; kill -ABRT $$"));
+  ASSERT_TRUE(result.first_failure.has_value());
+  EXPECT_NE(result.first_failure->hint.find("ulimit -v"), std::string::npos);
+}
+
+TEST_F(LocalJobTest, AfterAFailureRanksThatSitInAWaitAreNotGivenTheWholeBudget) {
+  const auto result = run_local_job(shell(
+      2, "trap '' TERM; if [ $RANK = 0 ]; then sleep 0.05; exit 1; fi; while :; do sleep 1; done"));
+  EXPECT_EQ(result.ends[1].signal, SIGKILL);
+  EXPECT_LT(result.ends[1].seconds, 10);
+}
+
 TEST_F(LocalJobTest, ReportsComeFromRankZeroLineByLine) {
   std::vector<std::string> lines;
   auto options =
@@ -252,6 +275,20 @@ TEST_F(LocalJobTest, ALauncherKilledLeavesNoOrphanNorItsChildren) {
     std::istringstream pids(file(rank));
     for (int pid = 0; pids >> pid;) EXPECT_TRUE(eventually([&] { return is_gone(pid); })) << rank;
   }
+}
+
+TEST_F(LocalJobTest, AJobThatWasStoppedAsAWholeGoesOnAsAWhole) {
+  LauncherProcess launcher(
+      shell(1, "echo $$ > $D/tmp; mv $D/tmp $D/pid; while [ ! -e $D/go ]; do sleep 0.01; done"));
+  ASSERT_TRUE(eventually([&] { return fs::exists(folder_ + "/pid"); }));
+  const int rank = std::stoi(file("pid"));
+  launcher.send(SIGSTOP);
+  ::kill(rank, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(3500));  // more than the looks of a watch
+  launcher.send(SIGCONT);
+  ::kill(rank, SIGCONT);
+  std::ofstream(folder_ + "/go") << "";
+  EXPECT_EQ(launcher.wait(), 0);
 }
 
 TEST_F(LocalJobTest, SigtermLetsRanksSaveAndEndsAsSeventyFive) {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/limits.h"
 #include "lockstep/launch/blocked_signals.h"
 
 namespace lockstep::launch {
@@ -31,7 +31,7 @@ void write_line(int fd, const OutputLine& line) {
 
 OutputPump::OutputPump(const LocalJobOptions& options)
     : options_(options), failure_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  LOCKSTEP_CHECK(static_cast<bool>(failure_), "eventfd failed");
+  if (!failure_) throw limit_fault("the ranks' output cannot be watched", errno);
   const BlockedSignals blocked;  // signals of the process go to the thread that watches the ranks
   thread_ = std::thread([this] { run(); });
 }

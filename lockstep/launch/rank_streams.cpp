@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxOutputLineBytes = std::size_t{16} << 10;
 constexpr std::size_t kMaxReportLineBytes = std::size_t{1} << 20;
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 constexpr int kPipeBytes = 1 << 20;  // a rank runs ahead of the launcher by so much
 constexpr int kReadsAtOnce = 16;     // of one stream, before the others have their turn
 constexpr int kReadsOfTheRest =
@@ -22,14 +23,16 @@ constexpr int kReadsOfTheRest =
 }  // namespace
 
 Stream::Stream(Fd read_end, Bytes on_bytes, std::function<void()> on_end)
-    : fd_(std::move(read_end)), on_bytes_(std::move(on_bytes)), on_end_(std::move(on_end)) {}
+    : fd_(std::move(read_end)),
+      buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)),
+      on_bytes_(std::move(on_bytes)),
+      on_end_(std::move(on_end)) {}
 
 void Stream::read() {
-  std::array<char, std::size_t{64} << 10> bytes;
   for (int i = 0; i < kReadsAtOnce && is_open(); ++i) {
-    const ssize_t n = ::read(fd_.get(), bytes.data(), bytes.size());
+    const ssize_t n = ::read(fd_.get(), buffer_.get(), kReadBytes);
     if (n > 0) {
-      on_bytes_({bytes.data(), static_cast<std::size_t>(n)});
+      on_bytes_({buffer_.get(), static_cast<std::size_t>(n)});
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
       end();
     } else {

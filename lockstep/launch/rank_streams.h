@@ -33,6 +33,7 @@ class Stream {
   void end();
 
   Fd fd_;
+  std::unique_ptr<char[]> buffer_;  // not on the stack: `ulimit -s` may leave little
   Bytes on_bytes_;
   std::function<void()> on_end_;
 };

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cerrno>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/limits.h"
 
 namespace lockstep::launch {
 namespace {
@@ -27,7 +27,9 @@ void on_signal(int number) {
 
 StopSignals::StopSignals() {
   std::array<int, 2> fds{};
-  LOCKSTEP_CHECK(::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) == 0, "pipe2 failed");
+  if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw limit_fault("no pipe can be made", errno);
+  }
   read_end_.reset(fds[0]);
   write_end_.reset(fds[1]);
   int none = -1;

@@ -4,11 +4,13 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
 
+#include "lockstep/base/limits.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/launch/verdict.h"
 
@@ -17,13 +19,27 @@ namespace {
 
 // A survivor often notices a death before the kernel has told the launcher of it.
 constexpr std::chrono::milliseconds kSuspectTime{2000};
+// What ranks of ours may still do when another has failed: nothing that counts. They may sit in a
+// wait for the rank that is gone.
+constexpr std::chrono::milliseconds kGraceAfterFailure{1000};
+constexpr std::chrono::milliseconds kLookEvery{1000};
+constexpr int kLooksFrozen = 2;  // in a row, before a rank is given up
 
-/// A stopped process (SIGSTOP, a debugger) takes no SIGTERM.
+/// A stopped process (SIGSTOP) takes no SIGTERM. One that a debugger holds is in state t.
 bool is_stopped(int pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   const auto name_end = text.rfind(')');  // the name may hold anything
   return name_end != std::string::npos && text.size() > name_end + 2 && text[name_end + 2] == 'T';
+}
+
+/// Libraries die of it before a program's first line, in words of their own.
+std::string explain_shortage(const std::string& last_stderr) {
+  for (const char* sign : {"std::bad_alloc", "failed to map segment", "Cannot allocate memory"}) {
+    if (last_stderr.find(sign) == std::string::npos) continue;
+    return "its memory ran out: " + limit_fault("", ENOMEM).problems().front().fix;
+  }
+  return "";
 }
 
 }  // namespace
@@ -46,16 +62,18 @@ void Supervisor::start(int rank, ChildSpec spec, std::unique_ptr<RankStreams> st
 LocalJobResult Supervisor::run() {
   while (!all_ended()) {
     auto set = poll_set();
-    const int timeout_ms = deadline_.has_value() ? poll_timeout_ms(*deadline_) : -1;
-    if (::poll(set.data(), set.size(), timeout_ms) < 0)
+    if (::poll(set.data(), set.size(), poll_timeout()) < 0)
       continue;  // EINTR: see the signals next time
     on_stop_signals();
     if (set[1].revents != 0 && !std::exchange(pump_failed_, true)) kill_all();
     read_streams();
     collect_ends();
     on_deadline();
+    look_for_frozen_ranks();
   }
-  return judge(ends_, requested_, options_.ours);
+  LocalJobResult result = judge(ends_, requested_, options_.ours);
+  result.killed_on_request = requested_twice_;
+  return result;
 }
 
 std::vector<pollfd> Supervisor::poll_set() const {
@@ -106,9 +124,12 @@ RankEnd Supervisor::reap(RankState& state) {
   end.seconds = std::chrono::duration<double>(Clock::now() - state.start).count();
   // Asked to stop, a rank may still fail on its own: then it exits. Stopped for another's failure,
   // all that it does is a consequence.
-  end.stopped_by_us = state.last_signal_sent != 0 && (signal != 0 || !requested_);
+  end.frozen = state.is_frozen && signal == SIGKILL;
+  end.stopped_by_us =
+      state.last_signal_sent != 0 && !end.frozen && (signal != 0 || !requested_);
   end.last_stderr = state.streams->last_stderr();
-  if (signal == SIGKILL && !end.stopped_by_us) end.hint = oom_watch_.explain_kill();
+  if (failed(end) && !end.stopped_by_us) end.hint = explain_shortage(end.last_stderr);
+  if (signal == SIGKILL && !end.stopped_by_us && !end.frozen) end.hint = oom_watch_.explain_kill();
   return end;
 }
 
@@ -119,25 +140,27 @@ void Supervisor::react_to(const RankEnd& end) {
   } else if (options_.ours && has_exit(end, Exit::requeue)) {
     if (phase_ == Phase::running) wait_for(Phase::leaving, options_.stop_budget);
   } else {
-    stop_all(SIGTERM);
+    stop_after_failure();
   }
 }
 
 void Supervisor::on_stop_signals() {
   while (const auto number = stop_signals_.next()) {
     if (phase_ == Phase::stopping) {
+      requested_twice_ = requested_;
       kill_all();
     } else if (phase_ != Phase::killing) {
       requested_ = true;
+      if (!options_.report_on_stop.empty()) pump_.push_report(options_.report_on_stop);
       // Workers of ours save and leave on SIGTERM; other programs get the signal that came.
-      stop_all(options_.ours ? SIGTERM : *number);
+      stop_all(options_.ours ? SIGTERM : *number, options_.stop_budget);
     }
   }
 }
 
 void Supervisor::on_deadline() {
   if (!deadline_.has_value() || Clock::now() < *deadline_) return;
-  if (phase_ == Phase::suspecting) return stop_all(SIGTERM);
+  if (phase_ == Phase::suspecting) return stop_after_failure();
   kill_all();
 }
 
@@ -146,17 +169,50 @@ void Supervisor::wait_for(Phase phase, std::chrono::milliseconds time) {
   deadline_ = Clock::now() + time;
 }
 
-void Supervisor::stop_all(int signal) {
-  wait_for(Phase::stopping, options_.stop_budget);
+void Supervisor::stop_after_failure() {
+  const auto budget = options_.ours ? std::min(options_.stop_budget, kGraceAfterFailure)
+                                    : options_.stop_budget;
+  stop_all(SIGTERM, budget);
+}
+
+void Supervisor::stop_all(int signal, std::chrono::milliseconds budget) {
+  wait_for(Phase::stopping, budget);
   for (auto& state : ranks_) {
-    if (!state.is_running) continue;
+    if (!state.is_running || state.is_frozen) continue;
     state.last_signal_sent = signal;
     if (is_stopped(state.pid)) {
-      state.child.kill_group();
+      kill_frozen(state);
     } else {
       state.child.send_signal(signal);
     }
   }
+}
+
+/// A stopped rank looks to the others like a slow one: they would wait for their whole deadline.
+void Supervisor::look_for_frozen_ranks() {
+  const auto now = Clock::now();
+  if (phase_ == Phase::killing || now < last_look_ + kLookEvery) return;
+  // So late, this process was stopped as well (Ctrl-Z): what is stopped with it may go on with it.
+  const bool is_late = now > last_look_ + 3 * kLookEvery;
+  last_look_ = now;
+  for (auto& state : ranks_) {
+    if (!state.is_running || state.is_frozen) continue;
+    if (is_late) state.looks_frozen = 0;
+    state.looks_frozen = is_stopped(state.pid) ? state.looks_frozen + 1 : 0;
+    if (state.looks_frozen >= kLooksFrozen) kill_frozen(state);
+  }
+}
+
+/// Until the next thing that time alone brings.
+int Supervisor::poll_timeout() const {
+  if (phase_ == Phase::killing) return -1;
+  const auto look = last_look_ + kLookEvery;
+  return poll_timeout_ms(deadline_.has_value() ? std::min(*deadline_, look) : look);
+}
+
+void Supervisor::kill_frozen(RankState& state) {
+  state.is_frozen = true;
+  state.child.kill_group();
 }
 
 void Supervisor::kill_all() {

@@ -49,6 +49,8 @@ class Supervisor {
     Clock::time_point start;
     bool is_running = true;
     int last_signal_sent = 0;
+    int looks_frozen = 0;    // in a row at which the process was in state T
+    bool is_frozen = false;  // and was killed for it
   };
 
   [[nodiscard]] std::vector<pollfd> poll_set() const;
@@ -58,8 +60,12 @@ class Supervisor {
   void react_to(const RankEnd& end);
   void on_stop_signals();
   void on_deadline();
+  void look_for_frozen_ranks();
+  [[nodiscard]] int poll_timeout() const;
   void wait_for(Phase phase, std::chrono::milliseconds time);
-  void stop_all(int signal);
+  void stop_all(int signal, std::chrono::milliseconds budget);
+  void stop_after_failure();
+  static void kill_frozen(RankState& state);
   void kill_all();
   [[nodiscard]] bool all_ended() const;
 
@@ -72,7 +78,9 @@ class Supervisor {
   std::vector<RankEnd> ends_;
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_;  // of phase_
+  Clock::time_point last_look_ = Clock::now();  // for frozen ranks
   bool requested_ = false;
+  bool requested_twice_ = false;
   bool pump_failed_ = false;
 };
 

@@ -25,7 +25,9 @@ bool is_consequence(const RankEnd& end, bool ours) {
          (ours && (has_exit(end, Exit::peer_lost) || has_exit(end, Exit::requeue)));
 }
 
-std::optional<RankEnd> find_first_failure(const std::vector<RankEnd>& ends, bool ours) {
+/// \param requested then a rank that lost a peer lost it to the stop, and says nothing.
+std::optional<RankEnd> find_first_failure(const std::vector<RankEnd>& ends, bool requested,
+                                          bool ours) {
   const auto cause = std::find_if(ends.begin(), ends.end(), [&](const RankEnd& end) {
     return failed(end) && !is_consequence(end, ours);
   });
@@ -36,7 +38,10 @@ std::optional<RankEnd> find_first_failure(const std::vector<RankEnd>& ends, bool
   const auto survivor = std::find_if(ends.begin(), ends.end(), [&](const RankEnd& end) {
     return ours && has_exit(end, Exit::peer_lost) && !end.stopped_by_us;
   });
-  if (survivor == ends.end() || saved) return std::nullopt;
+  const bool by_the_stop =
+      requested && std::any_of(ends.begin(), ends.end(),
+                               [](const RankEnd& end) { return end.stopped_by_us; });
+  if (survivor == ends.end() || saved || by_the_stop) return std::nullopt;
   return *survivor;
 }
 
@@ -87,7 +92,9 @@ std::string meaning(int code) {
 
 std::string end_text(const RankEnd& end) {
   std::string text = "rank " + std::to_string(end.rank);
-  if (end.signal != 0) {
+  if (end.frozen) {
+    text += " was found stopped (state T, as SIGSTOP leaves it) and was killed";
+  } else if (end.signal != 0) {
     text += (end.stopped_by_us ? " was stopped by " : " was killed by ") + signal_name(end.signal);
   } else {
     text += " ended with exit code " + std::to_string(end.exit_code) + meaning(end.exit_code);
@@ -123,7 +130,7 @@ void sort_simultaneous(std::vector<RankEnd>& ends, bool ours) {
 LocalJobResult judge(std::vector<RankEnd> ends, bool requested, bool ours) {
   LocalJobResult result;
   result.ends = std::move(ends);
-  result.first_failure = find_first_failure(result.ends, ours);
+  result.first_failure = find_first_failure(result.ends, requested, ours);
   result.exit = exit_of(result, ours);
   result.stopped_on_request = requested || result.exit == Exit::requeue;
   return result;

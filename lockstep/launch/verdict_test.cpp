@@ -88,6 +88,25 @@ TEST(Verdict, StoppedWithoutSavingIsOne) {
   EXPECT_EQ(first_rank(result), -1);
 }
 
+TEST(Verdict, ARankThatStoodStillIsTheCauseNotTheRankThatLostIt) {
+  RankEnd frozen = killed(1, SIGKILL);
+  frozen.frozen = true;
+  const auto result = judge({exited(0, 5), frozen}, true, true);
+  EXPECT_EQ(first_rank(result), 1);
+  EXPECT_EQ(result.exit, Exit::failed);
+  EXPECT_TRUE(describe(result).starts_with(
+      "rank 1 was found stopped (state T, as SIGSTOP leaves it) and was killed after 3.20 s (pid "
+      "101)"))
+      << describe(result);
+}
+
+TEST(Verdict, APeerLostToTheRequestedStopIsNoFailure) {
+  const auto result = judge({killed(1, SIGTERM, true), exited(0, 5)}, true, true);
+  EXPECT_EQ(first_rank(result), -1);
+  EXPECT_EQ(result.exit, Exit::failed);
+  EXPECT_TRUE(result.stopped_on_request);
+}
+
 TEST(Verdict, OfEndsSeenTogetherTheDeathsBySignalComeFirst) {
   std::vector<RankEnd> ends{exited(0, 5), exited(1, 1), exited(2, 0), killed(3, SIGKILL)};
   sort_simultaneous(ends, true);

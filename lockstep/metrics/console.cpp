@@ -23,8 +23,10 @@ constexpr const char* kEraseToLineEnd = "\x1b[K";
 Console::Console(std::ostream& out, ConsoleOptions options)
     : out_(out), options_(std::move(options)) {}
 
-Console::~Console() {
-  if (is_live_) out_ << "\n" << std::flush;
+Console::~Console() { end_line(); }
+
+void Console::end_line() {
+  if (std::exchange(is_live_, false)) out_ << "\n" << std::flush;
 }
 
 // Lines stand above the living one: it is overwritten by the text and drawn again below it.
@@ -62,8 +64,9 @@ void Console::on_step(const engine::StepReport& report) {
   progress_.add(report);
   last_ = report;
   if (options_.quiet) return;
-  if (report.skipped) {
-    note("step " + std::to_string(report.step) +
+  // Once: a run that diverges would fill the screen. The summary counts them.
+  if (report.skipped && !std::exchange(has_said_skipped_, true)) {
+    note("step " + format_count(report.step) +
          ": the loss or a gradient is not finite, no update was made");
   }
   if (options_.terminal) {
@@ -71,7 +74,7 @@ void Console::on_step(const engine::StepReport& report) {
     if (!is_early || report.step >= report.total_steps) draw();
     return;
   }
-  if (!is_due(report)) return;
+  if (report.skipped || !is_due(report)) return;
   printed_step_ = report.step;
   printed_at_s_ = progress_.trained_s();
   print(plain_line(report, progress_, options_.style) + "\n");

@@ -39,6 +39,8 @@ class Console {
   void note(const std::string& text);
   void show_summary(const engine::RunSummary& summary);
   void show(const ReportLine& line);
+  /// What is printed next by others begins a line of its own.
+  void end_line();
 
   void resize(std::size_t width) { options_.width = width; }
 
@@ -52,6 +54,7 @@ class Console {
   ConsoleOptions options_;
   Progress progress_;
   std::optional<engine::StepReport> last_;
+  bool has_said_skipped_ = false;
   bool is_live_ = false;     // the cursor stands behind a line that may be redrawn
   double last_draw_s_ = -1;  // of options_.clock
   std::int64_t printed_step_ = 0;

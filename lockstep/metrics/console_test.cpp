@@ -118,14 +118,23 @@ TEST(Console, ALongRunPrintsByTimeAndRarerAsItGrows) {
   EXPECT_LT(lines(), 250) << "two hours";
 }
 
-TEST(Console, ASkippedStepIsSaidOnce) {
+TEST(Console, SkippedStepsAreSaidOnce) {
   Terminal terminal;
   Console console(terminal.out, terminal.options(false));
   auto report = sample::step(3, 10);
   report.skipped = true;
+  for (int i = 0; i < 10; ++i) console.on_step(report);
+  EXPECT_EQ(terminal.out.str(),
+            "▪ step 3: the loss or a gradient is not finite, no update was made\n");
+}
+
+TEST(Console, ALossOfARunThatDivergesStaysShort) {
+  Terminal terminal;
+  Console console(terminal.out, terminal.options(false));
+  auto report = sample::step(1, 10);
+  report.loss = 73312189933622206464.0;
   console.on_step(report);
-  EXPECT_NE(terminal.out.str().find("▪ step 3: the loss or a gradient is not finite, no update"),
-            std::string::npos);
+  EXPECT_NE(terminal.out.str().find("loss 7.33e+19  lr"), std::string::npos) << terminal.out.str();
 }
 
 TEST(Console, FewerBitsPerByteAreBetter) {

@@ -49,13 +49,22 @@ std::streamoff bytes_to_keep(const fs::path& file, std::int64_t last_step) {
   return keep;
 }
 
+/// Opening a pipe that nobody reads would wait for ever.
+void require_plain_file(const fs::path& file) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(file, unknown);
+  if (!fs::exists(status) || fs::is_regular_file(status) || fs::is_character_file(status)) return;
+  throw fault(file, "is not a regular file");
+}
+
 }  // namespace
 
 EventsFile::EventsFile(fs::path file, std::int64_t resumed_step) : file_(std::move(file)) {
+  require_plain_file(file_);
   const std::streamoff keep = bytes_to_keep(file_, resumed_step);
-  fd_ = Fd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  fd_ = Fd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!fd_) throw fault(file_, std::string("cannot be opened: ") + std::strerror(errno));
-  struct stat now{};
+  struct stat now {};
   const bool is_longer = ::fstat(fd_.get(), &now) == 0 && now.st_size > keep;
   if (is_longer && ::ftruncate(fd_.get(), keep) != 0) {
     throw fault(file_, std::string("cannot be cut: ") + std::strerror(errno));

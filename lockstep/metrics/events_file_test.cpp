@@ -1,6 +1,7 @@
 #include "lockstep/metrics/events_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <iterator>
@@ -71,6 +72,18 @@ TEST_F(EventsFileTest, AFreshRunStartsWithAnEmptyFile) {
 TEST_F(EventsFileTest, AMissingFolderIsTheEnvironmentsFault) {
   EXPECT_THROW(EventsFile(folder_ / "none" / "events.jsonl", 0), EnvironmentFault);
   EXPECT_THROW(write_summary(folder_ / "none", sample::summary()), EnvironmentFault);
+}
+
+TEST_F(EventsFileTest, APipeThatNobodyReadsIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  for (const std::int64_t resumed_step : {0, 5}) {
+    try {
+      const EventsFile events(path(), resumed_step);
+      FAIL() << "opened a pipe";
+    } catch (const EnvironmentFault& error) {
+      EXPECT_EQ(error.problems().at(0).what, "is not a regular file");
+    }
+  }
 }
 
 TEST_F(EventsFileTest, AFullDiskIsReported) {

@@ -8,6 +8,7 @@
 
 #include "lockstep/base/units.h"
 #include "lockstep/metrics/bars.h"
+#include "lockstep/metrics/summary_text.h"
 
 namespace lockstep::metrics {
 namespace {
@@ -57,7 +58,7 @@ std::string rate_text(const Progress& progress) {
 
 std::string loss_text(const engine::StepReport& report, const TextStyle& style) {
   const Tone tone = std::isfinite(report.loss) ? Tone::strong : Tone::bad;
-  return style.paint(Tone::faint, "loss ") + style.paint(tone, format_fixed(report.loss, 4));
+  return style.paint(Tone::faint, "loss ") + style.paint(tone, loss_number(report.loss));
 }
 
 std::string lr_text(double lr) { return format_number(lr, 3); }

@@ -10,6 +10,7 @@ namespace lockstep::metrics {
 namespace {
 
 constexpr double kMostLinear = 8;
+constexpr double kClear = 0.08;  // of the axis
 
 // The least of 1, 2, 5, 10, 20, ... (and 0.5) that cuts `span` into at most `count` parts.
 double round_step(double span, int count) {
@@ -35,7 +36,8 @@ ScalingAxis::ScalingAxis(const std::vector<ScalingRow>& rows) {
     if (is_doubling_ && row.speedup > 0) low_ = std::min(low_, row.speedup);
   }
   if (is_doubling_) low_ *= 0.7;  // the first point stands clear of the axis
-  if (!is_doubling_) first_rank_ = 0;
+  // Ranks begin at the smallest count, a little clear of the axis.
+  if (!is_doubling_) first_rank_ -= kClear * std::max(1.0, last_rank_ - first_rank_);
 }
 
 double ScalingAxis::share(double value, double from, double to) const {

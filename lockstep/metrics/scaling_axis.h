@@ -7,7 +7,8 @@
 
 namespace lockstep::metrics {
 
-/// Maps rank counts and speedups to 0 ... 1, both axes alike, so that the ideal line is straight.
+/// Maps rank counts and speedups to 0 ... 1, both axes linear or both doubling, so that the ideal
+/// line is straight.
 class ScalingAxis {
  public:
   /// \param rows at least one, in order of ranks.

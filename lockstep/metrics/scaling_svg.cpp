@@ -18,12 +18,14 @@ constexpr double kBottom = 56;
 constexpr const char* kHead =
     R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 420" width="640" height="420" role="img" font-family="system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif">
 <style>
+.label { stroke: #ffffff; stroke-width: 4; paint-order: stroke }
 .page { fill: #ffffff } .text { fill: #24292f } .faint { fill: #57606a }
 .grid { stroke: #d0d7de; stroke-width: 1 }
 .ideal { stroke: #8c959f; stroke-width: 2; stroke-dasharray: 6 5; fill: none }
 .line { stroke: #0969da; stroke-width: 3; fill: none; stroke-linejoin: round }
 .point { fill: #0969da; stroke: #0969da; stroke-width: 2.5 } .over { fill: #ffffff }
 @media (prefers-color-scheme: dark) {
+.label { stroke: #0d1117 }
 .page { fill: #0d1117 } .text { fill: #e6edf3 } .faint { fill: #8b949e }
 .grid { stroke: #30363d } .ideal { stroke: #6e7681 }
 .line { stroke: #4493f8 } .point { fill: #4493f8; stroke: #4493f8 } .over { fill: #0d1117 }
@@ -106,12 +108,15 @@ std::string lines(const Frame& frame, const std::vector<ScalingRow>& rows) {
 
 std::string points(const Frame& frame, const std::vector<ScalingRow>& rows) {
   std::string svg;
-  for (const ScalingRow& row : rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ScalingRow& row = rows[i];
     const double x = frame.x(row.ranks);
     const double y = frame.y(row.speedup);
     svg += "<circle class=\"point" + std::string(row.oversubscribed ? " over" : "") + "\" cx=\"" +
            number(x) + "\" cy=\"" + number(y) + "\" r=\"5\"/>\n";
-    svg += text_at(x + 8, y + 20, R"(class="text" font-size="13")",
+    // The label stands to the right, on the side of the point that the line does not go to.
+    const bool falls = i + 1 < rows.size() && rows[i + 1].speedup < row.speedup;
+    svg += text_at(x + 8, falls ? y - 10 : y + 20, R"(class="label text" font-size="13")",
                    format_fixed(row.speedup, 2) + "x, " + format_percent(row.efficiency, 0));
   }
   return svg;

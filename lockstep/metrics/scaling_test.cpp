@@ -150,20 +150,20 @@ TEST(Scaling, TheTextShowsTableAndPlotWithTheIdealLine) {
  speedup
     4+                                                : 
      |                                            : :   
-     |                                        : :       
-    3+                                      :           
-     |                                  : :             
+     |                                      : : :       
+    3+                                  : :             
      |                              : :                 
-    2+                          : :                     
-     |                      :**@***********************o
-     |                  :****                           
-     |              :****                               
-    1+            @**                                   
+     |                          : :                     
+    2+                    : : :                         
+     |                :**@*****************************o
+     |            *****                                 
+     |       *****                                      
+    1+    @**                                           
      |                                                  
      |                                                  
     0+                                                  
      +--------------------------------------------------
-                  1            2                       4 ranks
+          1              2                             4 ranks
       ** measured   :: ideal
 )");
 }
@@ -180,10 +180,52 @@ TEST(Scaling, ManyDoublingsAndOneRowAloneCanBeDrawn) {
   EXPECT_FALSE(scaling_text(one, 10, {}).empty());
 }
 
+TEST(ScalingAxis, RanksBeginAtTheSmallestCount) {
+  const ScalingAxis axis(scaling_rows(weak_runs(), Scaling::weak, 2));
+  EXPECT_GT(axis.x(1), 0.02);
+  EXPECT_LT(axis.x(1), 0.1);
+  EXPECT_NEAR(axis.x(4), 1, 1e-12);
+}
+
+/// The baselines of the labels of the points, in order of ranks.
+std::vector<double> label_heights(const std::string& svg) {
+  std::vector<double> heights;
+  for (std::size_t at = svg.find("class=\"label"); at != std::string::npos;
+       at = svg.find("class=\"label", at + 1)) {
+    const std::size_t y = svg.rfind("y=\"", at);
+    heights.push_back(std::stod(svg.substr(y + 3)));
+  }
+  return heights;
+}
+
+std::vector<double> point_heights(const std::string& svg) {
+  std::vector<double> heights;
+  for (std::size_t at = svg.find("cy=\""); at != std::string::npos;
+       at = svg.find("cy=\"", at + 1)) {
+    heights.push_back(std::stod(svg.substr(at + 4)));
+  }
+  return heights;
+}
+
+TEST(Scaling, LabelsStandWhereTheLineDoesNotGo) {
+  const auto rows = scaling_rows(
+      {run(1, {0.050, 0, 0.020, 0.030, 0, 0}, 64), run(2, {0.055, 0, 0.020, 0.030, 0, 0}, 128),
+       run(4, {0.200, 0, 0.020, 0.030, 0, 0}, 256)},
+      Scaling::weak, 2);
+  const std::string svg = scaling_svg(rows, "x", Scaling::weak);
+  const auto labels = label_heights(svg);
+  const auto points = point_heights(svg);
+  ASSERT_EQ(labels.size(), 3U);
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_GT(labels[0], points[0]) << "the line rises behind it: below";
+  EXPECT_LT(labels[1], points[1]) << "the line falls behind it: above";
+}
+
 TEST(ScalingAxis, TicksAreRoundAndTheIdealLineIsStraight) {
   const ScalingAxis linear(scaling_rows(weak_runs(), Scaling::weak, 2));
   EXPECT_EQ(linear.y_ticks(5), (std::vector<double>{0, 1, 2, 3, 4}));
-  EXPECT_NEAR(linear.x(2), linear.y(2), 1e-12);
+  const double slope = (linear.y(4) - linear.y(1)) / (linear.x(4) - linear.x(1));
+  EXPECT_NEAR(linear.y(2) - linear.y(1), slope * (linear.x(2) - linear.x(1)), 1e-12);
   EXPECT_EQ(tick_text(0.5), "0.5");
   EXPECT_EQ(tick_text(64), "64");
 }

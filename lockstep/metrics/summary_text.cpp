@@ -66,6 +66,18 @@ std::string rate_text(const engine::RunSummary& summary) {
          (summary.counts_tokens ? " tokens/s" : " samples/s");
 }
 
+/// "1,876 steps", or of a resumed run "steps 606-1,876": the numbers beside it are of those alone.
+std::string trained_steps(const engine::RunSummary& summary) {
+  if (summary.first_step <= 1) return format_count(summary.steps) + " steps";
+  return "steps " + format_count(summary.first_step) + "-" + format_count(summary.steps);
+}
+
+/// An evaluation of earlier parameters than the last ones says so.
+std::string eval_step(const engine::RunSummary& summary) {
+  if (!summary.eval || summary.eval->step == summary.steps) return "";
+  return "at step " + format_count(summary.eval->step);
+}
+
 std::vector<BarPart> phase_parts(const engine::PhaseTimes& times) {
   std::vector<BarPart> parts;
   for (const engine::PhaseRow& row : engine::kPhaseRows) {
@@ -80,24 +92,33 @@ std::vector<BarPart> phase_parts(const engine::PhaseTimes& times) {
 void add_results(Page& page, const engine::RunSummary& summary) {
   if (summary.eval) {
     const engine::EvalReport& eval = *summary.eval;
+    const std::string at = eval_step(summary);
     const std::string over =
         "   " +
         page.style().paint(Tone::faint, "over " + format_count(eval.weight) +
-                                            (summary.counts_tokens ? " tokens" : " samples"));
+                                            (summary.counts_tokens ? " tokens" : " samples")) +
+        (at.empty() ? "" : ", " + page.style().paint(Tone::warning, at));
     const bool has_bits = eval.bits_per_byte.has_value();
     const std::string value =
         has_bits ? format_fixed(*eval.bits_per_byte, 4) : format_percent(eval.accuracy, 2);
     page.fact(has_bits ? "bits per byte" : "accuracy",
               page.style().paint(Tone::strong, value) + over);
-    page.fact("eval loss", format_fixed(eval.loss, 4));
+    page.fact("eval loss", loss_number(eval.loss));
   }
-  page.fact("train loss", format_fixed(summary.final_loss, 4));
+  if (summary.skipped_steps > 0) {
+    page.fact("skipped", page.style().paint(Tone::warning, format_count(summary.skipped_steps)) +
+                             " times no update: loss or gradient not finite");
+  }
+  if (summary.steps_this_run == 0) return page.fact("training", "no step in this run");
+  page.fact("train loss", loss_number(summary.final_loss));
   page.fact("throughput", rate_text(summary));
   page.fact("training",
             format_duration(summary.train_s) + "   " +
-                page.style().paint(Tone::faint, format_count(summary.steps) + " steps of " +
+                page.style().paint(Tone::faint, trained_steps(summary) + ", median " +
                                                     format_duration(summary.measured_step_s)));
-  if (summary.mfu > 0) {
+  // Above 1 the machine was busier while its rate was measured than in training: nothing to
+  // compare.
+  if (summary.mfu > 0 && summary.mfu <= 1) {
     page.fact("compute used", format_percent(summary.mfu) + " of the measured matmul rate");
   }
 }
@@ -154,11 +175,16 @@ void add_plan_against_measured(Page& page, const engine::RunSummary& summary) {
 
 }  // namespace
 
+std::string loss_number(double loss) {
+  constexpr double kTooLargeForDecimals = 1e5;
+  return std::abs(loss) < kTooLargeForDecimals ? format_fixed(loss, 4) : format_number(loss, 3);
+}
+
 std::string eval_result(const engine::EvalReport& eval) {
   const std::string result = eval.bits_per_byte
                                  ? format_fixed(*eval.bits_per_byte, 4) + " bits per byte"
                                  : "accuracy " + format_percent(eval.accuracy, 2);
-  return result + ", loss " + format_fixed(eval.loss, 4);
+  return result + ", loss " + loss_number(eval.loss);
 }
 
 std::string summary_text(const engine::RunSummary& summary, std::size_t width,
@@ -180,9 +206,14 @@ std::string summary_text(const engine::RunSummary& summary, std::size_t width,
 std::string summary_line(const engine::RunSummary& summary, const TextStyle& style) {
   std::string line =
       printable(summary.status, style.utf8) + ": " + format_count(summary.steps) + " steps";
+  const bool has_trained = summary.steps_this_run > 0;
+  if (!has_trained) line += " (none in this run)";
+  if (has_trained && summary.first_step > 1)
+    line += " (" + trained_steps(summary) + " in this run)";
   if (summary.eval) line += ", " + eval_result(*summary.eval);
-  return line + ", " + rate_text(summary) + ", " + format_duration(summary.train_s) + ", " +
-         printable(summary.run_dir, style.utf8);
+  if (const std::string at = eval_step(summary); !at.empty()) line += " (" + at + ")";
+  if (has_trained) line += ", " + rate_text(summary) + ", " + format_duration(summary.train_s);
+  return line + ", " + printable(summary.run_dir, style.utf8);
 }
 
 }  // namespace lockstep::metrics

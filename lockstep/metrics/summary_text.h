@@ -15,6 +15,9 @@ namespace lockstep::metrics {
 /// The same in one line, for --quiet.
 [[nodiscard]] std::string summary_line(const engine::RunSummary& summary, const TextStyle& style);
 
+/// "0.2104"; of a run that diverges "7.33e+19".
+[[nodiscard]] std::string loss_number(double loss);
+
 /// "accuracy 92.87 %, loss 0.2104" or "1.875 bits per byte, loss 1.300".
 [[nodiscard]] std::string eval_result(const engine::EvalReport& eval);
 

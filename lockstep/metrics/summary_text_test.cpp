@@ -16,7 +16,7 @@ TEST(SummaryText, IsOnePageWithResultTimeSplitAndPlanAgainstMeasured) {
   eval loss       0.2500
   train loss      0.0931
   throughput      1,285 samples/s
-  training        3 min 06 s   1,876 steps of 98.4 ms
+  training        3 min 06 s   1,876 steps, median 98.4 ms
   compute used    41.0 % of the measured matmul rate
 
   time of a step   mean 100 ms
@@ -54,6 +54,7 @@ TEST(SummaryText, ALanguageModelHasBitsPerByteAndTokens) {
 TEST(SummaryText, LeavesOutWhatWasNotMeasured) {
   engine::RunSummary summary;
   summary.status = "stopped";
+  summary.steps_this_run = 1;
   const std::string text = summary_text(summary, 80, {});
   EXPECT_NE(text.find("── stopped after 0 steps ─"), std::string::npos);
   for (const char* absent : {"accuracy", "compute used", "mean", "state sha256", "nan"}) {
@@ -75,6 +76,45 @@ TEST(SummaryText, AWidelyMissedPlanIsMarked) {
   EXPECT_NE(summary_text(summary, 80, {}).find("> 10 x"), std::string::npos);
   summary.planned_step_s = 0;
   EXPECT_NE(summary_text(summary, 80, {}).find("time of a step              -      98.4 ms\n"),
+            std::string::npos);
+}
+
+TEST(SummaryText, AResumedRunTellsWhichStepsItsNumbersAreOf) {
+  auto summary = sample::summary();
+  summary.first_step = 606;
+  summary.steps_this_run = 1271;
+  EXPECT_NE(summary_text(summary, 80, {}).find("3 min 06 s   steps 606-1,876, median 98.4 ms\n"),
+            std::string::npos);
+  EXPECT_EQ(summary_line(summary, {}),
+            "done: 1,876 steps (steps 606-1,876 in this run), accuracy 92.87 %, loss 0.2500, 1,285 "
+            "samples/s, 3 min 06 s, runs/resnet20-1");
+}
+
+TEST(SummaryText, ARunThatTrainedNothingShowsNoZeros) {
+  auto summary = sample::summary();
+  summary.first_step = 1877;
+  summary.steps_this_run = 0;
+  const std::string text = summary_text(summary, 80, {});
+  EXPECT_NE(text.find("  training        no step in this run\n"), std::string::npos);
+  for (const char* absent : {"throughput", "train loss"}) {
+    EXPECT_EQ(text.find(absent), std::string::npos) << absent;
+  }
+  EXPECT_EQ(summary_line(summary, {}),
+            "done: 1,876 steps (none in this run), accuracy 92.87 %, loss 0.2500, runs/resnet20-1");
+}
+
+TEST(SummaryText, AnEvaluationOfEarlierParametersSaysSo) {
+  auto summary = sample::summary();
+  summary.eval->step = 1800;
+  EXPECT_NE(summary_text(summary, 80, {}).find("over 10,000 samples, at step 1,800\n"),
+            std::string::npos);
+  EXPECT_NE(summary_line(summary, {}).find("loss 0.2500 (at step 1,800), "), std::string::npos);
+}
+
+TEST(SummaryText, SkippedStepsAreCounted) {
+  auto summary = sample::summary();
+  summary.skipped_steps = 9;
+  EXPECT_NE(summary_text(summary, 80, {}).find("9 times no update: loss or gradient not finite\n"),
             std::string::npos);
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/memory/category.h"
 
 namespace lockstep::parallel {
@@ -28,8 +29,8 @@ class Stopwatch {
 
 class ComposedSession : public Session {
  public:
-  ComposedSession(SessionParts parts, std::uint64_t seed)
-      : parts_(std::move(parts)), seed_(seed) {
+  ComposedSession(SessionParts parts, std::uint64_t seed, comm::FlightRecorder* flight)
+      : parts_(std::move(parts)), seed_(seed), flight_(flight) {
     parts_.runner->set_training(true);
   }
 
@@ -44,9 +45,11 @@ class ComposedSession : public Session {
     const memory::Scope scope(memory::Category::activations);
     model::LossSum loss;
     {
+      comm::set_phase(flight_, comm::Phase::forward);
       const Stopwatch watch(times_.forward_s);
       loss = parts_.model->loss(parts_.runner->forward(batch.input, {seed_, step_, leaf}), batch);
     }
+    comm::set_phase(flight_, comm::Phase::backward);
     const Stopwatch watch(times_.backward_s);
     parts_.replica->backward(loss);
   }
@@ -54,6 +57,7 @@ class ComposedSession : public Session {
   void set_control(const StepControl& control) override { parts_.replica->set_control(control); }
 
   StepSums reduce() override {
+    comm::set_phase(flight_, comm::Phase::sync);
     const Stopwatch watch(times_.sync_s);
     return parts_.replica->reduce();
   }
@@ -103,6 +107,7 @@ class ComposedSession : public Session {
  private:
   SessionParts parts_;
   std::uint64_t seed_;
+  comm::FlightRecorder* flight_;
   std::int64_t step_ = 0;
   SessionTimes times_;
 };
@@ -125,7 +130,8 @@ std::unique_ptr<Session> compose(const BuildSetting& setting, std::unique_ptr<mo
   }
   LOCKSTEP_CHECK(parts.replica != nullptr, "no strategy of the plan updates the parameters");
   return std::make_unique<ComposedSession>(std::move(parts),
-                                           static_cast<std::uint64_t>(setting.config.run.seed));
+                                           static_cast<std::uint64_t>(setting.config.run.seed),
+                                           setting.flight);
 }
 
 }  // namespace lockstep::parallel

@@ -9,7 +9,15 @@ namespace {
 
 // An fp32 sum is exact below 2^24, so a weight travels as two digits to this base.
 constexpr std::int64_t kWeightBase = 4096;
-enum Field : std::size_t { kLoss, kWeightHigh, kWeightLow, kStopVotes, kRestoreVotes, kFieldCount };
+enum Field : std::size_t {
+  kLoss,
+  kWeightHigh,
+  kWeightLow,
+  kStopVotes,
+  kRestoreVotes,
+  kAbandonVotes,
+  kFieldCount
+};
 
 }  // namespace
 
@@ -32,6 +40,7 @@ void ControlBlock::set_loss(std::span<float> block, double loss_sum, std::int64_
 void ControlBlock::set_control(std::span<float> block, int rank, const StepControl& control) const {
   block[kStopVotes] = static_cast<float>(control.stop_votes);
   block[kRestoreVotes] = static_cast<float>(control.restore_votes);
+  block[kAbandonVotes] = static_cast<float>(control.abandon_votes);
   const std::size_t begin = times_offset_ + static_cast<std::size_t>(rank) * control.times.size();
   for (std::size_t i = 0; i < control.times.size(); ++i) block[begin + i] = control.times[i];
 }
@@ -46,6 +55,7 @@ StepSums ControlBlock::sums(std::span<const float> block) const {
   sums.weight = std::llround(block[kWeightHigh]) * kWeightBase + std::llround(block[kWeightLow]);
   sums.stop_votes = static_cast<int>(std::lround(block[kStopVotes]));
   sums.restore_votes = static_cast<int>(std::lround(block[kRestoreVotes]));
+  sums.abandon_votes = static_cast<int>(std::lround(block[kAbandonVotes]));
   sums.times.resize(static_cast<std::size_t>(ranks_));
   std::size_t at = times_offset_;
   for (RankTimes& times : sums.times) {

@@ -16,6 +16,7 @@ struct StepControl {
   int stop_votes = 0;
   int restore_votes = 0;
   RankTimes times{};
+  int abandon_votes = 0;  // 1 = this rank left micro-batches out: the step must not count
 };
 
 /// The same numbers summed over all ranks and micro-batches: equal on every rank.
@@ -24,6 +25,7 @@ struct StepSums {
   std::int64_t weight = 0;  // samples or tokens of the global batch
   int stop_votes = 0;
   int restore_votes = 0;
+  int abandon_votes = 0;
   std::vector<RankTimes> times;  // one per rank
 };
 

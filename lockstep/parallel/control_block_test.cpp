@@ -13,8 +13,8 @@ TEST(ControlBlock, SumsOfTwoRanksComeBackWhole) {
   std::vector<float> b = a;
   control.set_loss(a, 1.5, 40'000'001);
   control.set_loss(b, 2.25, 60'000'002);
-  control.set_control(a, 0, {1, 0, {1, 2, 3, 4, 5, 6}});
-  control.set_control(b, 1, {0, 1, {6, 5, 4, 3, 2, 1}});
+  control.set_control(a, 0, {1, 0, {1, 2, 3, 4, 5, 6}, 1});
+  control.set_control(b, 1, {0, 1, {6, 5, 4, 3, 2, 1}, 1});
   control.set_used(a, 1, true);
   control.set_used(b, 1, true);
   std::transform(a.begin(), a.end(), b.begin(), a.begin(), std::plus<>());
@@ -23,6 +23,7 @@ TEST(ControlBlock, SumsOfTwoRanksComeBackWhole) {
   EXPECT_EQ(sums.weight, 100'000'003);
   EXPECT_EQ(sums.stop_votes, 1);
   EXPECT_EQ(sums.restore_votes, 1);
+  EXPECT_EQ(sums.abandon_votes, 2);
   EXPECT_EQ(sums.times[0], (RankTimes{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(sums.times[1], (RankTimes{6, 5, 4, 3, 2, 1}));
   EXPECT_FALSE(control.used(a, 0));

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/purpose.h"
 #include "lockstep/memory/category.h"
 
 namespace lockstep::parallel {
@@ -67,6 +68,7 @@ std::vector<std::int64_t> FlatParameters::counts() const {
 
 void FlatParameters::broadcast(comm::Group& group) {
   if (group.size() == 1) return;
+  const comm::Purpose purpose("the first parameters");
   group.broadcast(master_, 0)->wait();
   refresh_compute();
 }

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/purpose.h"
 #include "lockstep/memory/category.h"
 #include "lockstep/optim/update.h"
 
@@ -68,6 +69,7 @@ void GradientReducer::adopt_plan(const std::vector<std::size_t>& ready_order) {
     }
   }
   buckets_ = std::vector<Bucket>(plan_.buckets.size());
+  for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].name = name_of(b);
   spare_.clear();
   pending_.clear();
   current_ = new_flat();
@@ -86,6 +88,17 @@ std::span<float> GradientReducer::block() {
 std::span<const float> GradientReducer::block() const {
   const float* begin = current_.const_data_ptr<float>() + plan_.total;
   return {begin, static_cast<std::size_t>(control_.size())};
+}
+
+std::string GradientReducer::name_of(std::size_t bucket) const {
+  const BucketRange& range = plan_.buckets[bucket];
+  std::string name = "bucket " + std::to_string(bucket);
+  const auto parameter = [&](std::size_t slot) {
+    return parameters_.views()[plan_.slots[slot].parameter].name;
+  };
+  if (range.slots > 0) name += ": " + parameter(range.first_slot);
+  if (range.slots > 1) name += " .. " + parameter(range.first_slot + range.slots - 1);
+  return name;
 }
 
 /// The bucket's elements; the last bucket carries the control block behind its gradients.
@@ -233,6 +246,7 @@ void GradientReducer::start(std::size_t index) {
     bucket.staged = wire.to(at::kBFloat16);
     wire = bucket.staged;
   }
+  const comm::Purpose purpose(bucket.name);
   bucket.work = group_.all_reduce(wire, comm::ReduceOp::sum,
                                   options_.ordered ? comm::Order::tree : comm::Order::any);
 }
@@ -271,6 +285,7 @@ void GradientReducer::adopt_observed_order() {
   }
   at::Tensor wire = at::empty({static_cast<std::int64_t>(order.size())}, at::kLong);
   std::copy(order.begin(), order.end(), wire.mutable_data_ptr<std::int64_t>());
+  const comm::Purpose purpose("the order of the gradients");
   group_.broadcast(wire, 0)->wait();
   const std::int64_t* agreed = wire.const_data_ptr<std::int64_t>();
   std::transform(agreed, agreed + order.size(), order.begin(),

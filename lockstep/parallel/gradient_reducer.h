@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lockstep/comm/group.h"
@@ -61,6 +62,7 @@ class GradientReducer {
   struct Bucket {
     std::size_t left = 0;  // slots not ready yet in this leaf
     bool started = false;
+    std::string name;   // "bucket 4: layer3.0.conv1.weight .. layer3.1.bn2.bias"
     at::Tensor staged;  // low-precision copy on the wire
     std::unique_ptr<comm::Work> work;
   };
@@ -74,6 +76,7 @@ class GradientReducer {
   void fold_pending(const BucketRange& range);
   void keep_partial_sum();
   void close_leaf_block(double loss_sum, std::int64_t weight, const StepControl& control);
+  [[nodiscard]] std::string name_of(std::size_t bucket) const;
   [[nodiscard]] BucketRange range_of(std::size_t bucket) const;
   [[nodiscard]] at::Tensor new_flat() const;
   [[nodiscard]] std::span<float> block();

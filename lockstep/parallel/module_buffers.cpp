@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/purpose.h"
 #include "lockstep/memory/category.h"
 
 namespace lockstep::parallel {
@@ -67,6 +68,7 @@ void ModuleBuffers::end_micro_batch() {
 
 std::unique_ptr<comm::Work> ModuleBuffers::reduce_integers(comm::Group& group) {
   if (integers_.empty() || group.size() == 1) return nullptr;
+  const comm::Purpose purpose("integer module buffers");
   return group.all_reduce(integer_max_, comm::ReduceOp::max);
 }
 
@@ -84,6 +86,7 @@ void ModuleBuffers::finish_step(std::span<const float> sums, std::int64_t terms)
 void ModuleBuffers::broadcast(comm::Group& group) {
   if (group.size() == 1) return;
   const at::NoGradGuard no_grad;
+  const comm::Purpose purpose("the first module buffers");
   for (const auto* list : {&floats_, &integers_}) {
     if (list->empty()) continue;
     const at::ScalarType type = list == &floats_ ? at::kFloat : at::kLong;

@@ -14,6 +14,10 @@
 #include "lockstep/parallel/plan/parallel_plan.h"
 #include "lockstep/topology/mesh.h"
 
+namespace lockstep::comm {
+class FlightRecorder;
+}  // namespace lockstep::comm
+
 namespace lockstep::parallel {
 
 /// The groups of this rank, one per axis of the mesh in use; `data` reduces gradients.
@@ -28,6 +32,7 @@ struct BuildSetting {
   const ParallelPlan& plan;
   const Mesh& mesh;
   Groups groups;
+  comm::FlightRecorder* flight = nullptr;  // is told the phases of a step; outlives the session
 };
 
 /// A session under construction. Strategies fill or replace parts in the plan's order.

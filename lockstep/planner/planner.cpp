@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lockstep/base/saturated.h"
 #include "lockstep/config/batch_shape.h"
 #include "lockstep/parallel/cost/strategy_cost.h"
 
@@ -24,7 +25,7 @@ std::int64_t mib_to_bytes(double mib) { return std::llround(mib * kMib); }
 
 void set_buckets(const config::ParallelSection& config, std::int64_t parameters,
                  parallel::ParallelPlan& plan) {
-  const std::int64_t gradient_bytes = parameters * 4;
+  const std::int64_t gradient_bytes = (Saturated(parameters) * 4).value();
   const std::int64_t cap = std::min(kLargestBucketBytes, gradient_bytes / kBucketsAtLeast);
   plan.bucket_bytes =
       std::max<std::int64_t>(1, config.bucket_mib > 0 ? mib_to_bytes(config.bucket_mib) : cap);
@@ -46,8 +47,8 @@ std::vector<const parallel::StrategyCost*> rows_of(const parallel::ParallelPlan&
 
 }  // namespace
 
-parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host,
-                                 int world_size, std::int64_t data_bytes) {
+parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host, int world_size,
+                                 std::int64_t data_bytes) {
   config::BatchShapeResult batch = config::settle_batch(config, world_size);
   std::vector<Problem> problems = std::move(batch.problems);
   std::vector<Problem> model_problems = model::check_model(config.model);

@@ -118,10 +118,11 @@ bool Client::Impl::cancel_wait() {
   return true;
 }
 
-Client::Client(const std::string& host, int port, milliseconds connect_deadline)
+Client::Client(const std::string& host, int port, milliseconds connect_deadline,
+               const OnWaiting& on_waiting)
     : impl_(std::make_unique<Impl>()) {
   impl_->address = address_text(host, port);
-  impl_->socket = connect_to(host, port, Clock::now() + connect_deadline);
+  impl_->socket = connect_to(host, port, Clock::now() + connect_deadline, on_waiting);
   impl_->handshake();
 }
 

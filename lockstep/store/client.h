@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/socket.h"
 #include "lockstep/store/bytes.h"
 
 namespace lockstep::store {
@@ -15,7 +16,9 @@ namespace lockstep::store {
 class Client {
  public:
   /// \param host name or address, or "unix:<path>" (port ignored).
-  Client(const std::string& host, int port, std::chrono::milliseconds connect_deadline);
+  /// \param on_waiting told now and then while nothing answers there.
+  Client(const std::string& host, int port, std::chrono::milliseconds connect_deadline,
+         const OnWaiting& on_waiting = {});
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();

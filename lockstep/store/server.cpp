@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/limits.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/store/connection.h"
 #include "lockstep/store/table.h"
@@ -54,7 +54,7 @@ struct Server::Impl {
       : listener(listen_on(host, port)),
         is_unix(host.starts_with("unix:")),
         wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    LOCKSTEP_CHECK(static_cast<bool>(wake), "eventfd failed");
+    if (!wake) throw limit_fault("the store cannot be served", errno);
   }
 
   void run();

@@ -1,25 +1,22 @@
 #include "lockstep/worker/checkpoint_observer.h"
 
-#include <optional>
-
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/rundir/start.h"
 
 namespace lockstep::worker {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path checkpoint_dir(const planner::Job& job) {
-  const std::string& dir = job.config.checkpoint.dir;
-  return dir.empty() ? fs::path(job.run_dir) / "checkpoints" : fs::path(dir);
-}
+constexpr const char* kOtherModel = "LS-5006";
 
 }  // namespace
 
 CheckpointObserver::CheckpointObserver(const planner::Job& job, comm::Group& world,
-                                       ReportSink* sink)
-    : job_(job), world_(world), sink_(sink), dir_(checkpoint_dir(job)) {}
+                                       ReportSink* sink, comm::FlightRecorder* flight)
+    : job_(job), world_(world), sink_(sink), flight_(flight), dir_(rundir::checkpoints_dir(job)) {}
 
 engine::Answer CheckpointObserver::on_step(const engine::StepReport& report,
                                            const engine::TrainState& state) {
@@ -42,6 +39,7 @@ void CheckpointObserver::save_or_warn(const engine::TrainState& state) {
 
 void CheckpointObserver::save(const engine::TrainState& state) {
   if (saved_step_ == state.step) return;
+  comm::set_phase(flight_, comm::Phase::checkpoint);
   checkpoint::SaveInfo info;
   info.config_json = config::to_json_text(job_.config);
   info.config_hash = config::config_hash(job_.config);
@@ -53,33 +51,40 @@ void CheckpointObserver::save(const engine::TrainState& state) {
   note("checkpoint saved at step " + std::to_string(state.step));
 }
 
-bool CheckpointObserver::resume(engine::TrainState& state) {
-  if (job_.resume == "none") return false;
-  if (job_.resume == "auto") return load_newest(state);
-  const fs::path tagged = dir_ / job_.resume;
-  load_from(fs::is_directory(tagged) ? tagged : fs::path(job_.resume), state);
-  return true;
+rundir::StartPoint CheckpointObserver::resume(engine::TrainState& state) {
+  if (job_.resume == "none") return {};
+  if (job_.resume == "auto") {
+    const auto newest = load_newest(state);
+    return {newest, state.step};
+  }
+  const fs::path named = rundir::named_checkpoint(job_);
+  load_from(named, state);
+  return {named, state.step};
 }
 
-bool CheckpointObserver::restore(engine::TrainState& state) { return load_newest(state); }
+bool CheckpointObserver::restore(engine::TrainState& state) {
+  return load_newest(state).has_value();
+}
 
-bool CheckpointObserver::load_newest(engine::TrainState& state) {
+std::optional<fs::path> CheckpointObserver::load_newest(engine::TrainState& state) {
   std::optional<BadData> damage;  // of the newest
   for (const checkpoint::StepFolder& folder : checkpoint::complete_steps(dir_)) {
     try {
       load_from(folder.path, state);
-      return true;
+      return folder.path;
     } catch (const BadData& error) {  // on every rank
+      if (error.problems().front().code == kOtherModel) throw;
       note("passing over " + folder.path.filename().string() + ": " +
            error.problems().front().what);
       if (!damage) damage = error;
     }
   }
   if (damage) throw BadData(*damage);
-  return false;
+  return std::nullopt;
 }
 
 void CheckpointObserver::load_from(const fs::path& folder, engine::TrainState& state) {
+  comm::set_phase(flight_, comm::Phase::checkpoint);
   const checkpoint::Manifest manifest = checkpoint::load(state, folder, world_);
   saved_step_ = state.step;
   if (manifest.config_hash != config::config_hash(job_.config)) {

@@ -1,11 +1,13 @@
 // Saves every so many steps, and answers a restore with the newest checkpoint that verifies.
 #pragma once
 #include <filesystem>
+#include <optional>
 
 #include "lockstep/checkpoint/checkpoint.h"
 #include "lockstep/comm/group.h"
 #include "lockstep/engine/observer.h"
 #include "lockstep/planner/job.h"
+#include "lockstep/rundir/earlier_run.h"
 #include "lockstep/worker/report_observer.h"
 
 namespace lockstep::worker {
@@ -13,7 +15,9 @@ namespace lockstep::worker {
 class CheckpointObserver : public engine::Observer {
  public:
   /// \param sink null on ranks that do not print. All references outlive the observer.
-  CheckpointObserver(const planner::Job& job, comm::Group& world, ReportSink* sink);
+  /// \param flight null where nobody records what the rank does.
+  CheckpointObserver(const planner::Job& job, comm::Group& world, ReportSink* sink,
+                     comm::FlightRecorder* flight = nullptr);
 
   [[nodiscard]] engine::Answer on_step(const engine::StepReport& report,
                                        const engine::TrainState& state) override;
@@ -21,18 +25,20 @@ class CheckpointObserver : public engine::Observer {
 
   /// Collective: saves now, unless this step is saved already.
   void save(const engine::TrainState& state);
-  /// Collective: loads what --resume names. \returns whether there was something to go on from.
-  [[nodiscard]] bool resume(engine::TrainState& state);
+  /// Collective: loads what --resume names. \throws BadData (LS-5006) at once when the newest
+  /// checkpoint is of another model: older ones are too.
+  [[nodiscard]] rundir::StartPoint resume(engine::TrainState& state);
 
  private:
   void save_or_warn(const engine::TrainState& state);
   void load_from(const std::filesystem::path& folder, engine::TrainState& state);
-  [[nodiscard]] bool load_newest(engine::TrainState& state);
+  [[nodiscard]] std::optional<std::filesystem::path> load_newest(engine::TrainState& state);
   void note(const std::string& text);
 
   const planner::Job& job_;
   comm::Group& world_;
   ReportSink* sink_;
+  comm::FlightRecorder* flight_;
   std::filesystem::path dir_;
   std::int64_t saved_step_ = -1;
   int failed_saves_ = 0;  // in a row

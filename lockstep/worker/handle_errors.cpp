@@ -6,6 +6,7 @@
 #include <iostream>
 #include <new>
 
+#include "lockstep/base/limits.h"
 #include "lockstep/worker/job_source.h"
 
 namespace lockstep::worker {
@@ -44,6 +45,10 @@ Exit handle_errors(const std::vector<std::string>& words,
   } catch (const c10::Error& error) {
     return report_bug(error.what_without_backtrace(), json);
   } catch (const std::exception& error) {
+    if (const auto fault = limit_fault_of(error)) {
+      print(fault->problems(), json);
+      return fault->exit();
+    }
     return report_bug(error.what(), json);
   }
 }

@@ -5,10 +5,12 @@
 #include <sstream>
 
 #include "lockstep/base/run_dir.h"
+#include "lockstep/comm/records/purpose.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/data/formats/check_data.h"
 #include "lockstep/data/formats/data_size.h"
-#include "lockstep/metrics/events_file.h"
 #include "lockstep/planner/planner.h"
+#include "lockstep/rundir/start.h"
 #include "lockstep/topology/cluster.h"
 #include "lockstep/topology/mesh.h"
 
@@ -27,17 +29,22 @@ std::string read_job_file(const std::string& file) {
   return text.str();
 }
 
-std::string make_job(const RankArgs& args, int world_size) {
-  planner::Job job;
+Assignment make_job(const RankArgs& args, int world_size) {
+  Assignment made;
+  planner::Job& job = made.job;
   job.config = config::load_run_config(args.config_file, args.sets);
   job.plan = planner::make_plan(job.config, probe_host(), world_size,
                                 data::resident_bytes(job.config.data));
-  job.run_dir = make_run_dir(args.run_dir, job.config.run.name).string();
+  data::require_data(job.config);
+  job.run_dir = args.run_dir;
   job.resume = args.resume;
-  const std::filesystem::path dir = job.run_dir;
-  metrics::write_whole_file(dir / "config.json", config::to_json_text(job.config) + "\n");
-  metrics::write_whole_file(dir / "plan.json", parallel::to_json_text(job.plan) + "\n");
-  return planner::to_json_text(job);
+  rundir::check_start(job);
+  made.finished = rundir::finished_summary(job);
+  made.is_done = made.finished.has_value();
+  if (made.is_done) return made;
+  job.run_dir = make_run_dir(args.run_dir, job.config.run.name).string();
+  made.lock = rundir::RunLock(job.run_dir);
+  return made;
 }
 
 }  // namespace
@@ -46,23 +53,33 @@ bool is_echo(const Error& error) {
   return error.problems().size() == 1 && error.problems().front().code == kEchoCode;
 }
 
-planner::Job obtain_job(const RankArgs& args, comm::Group& world) {
-  if (!args.job_file.empty()) return planner::job_from_json_text(read_job_file(args.job_file));
+Assignment obtain_job(const RankArgs& args, comm::Group& world) {
+  Assignment made;
+  if (!args.job_file.empty()) {
+    made.job = planner::job_from_json_text(read_job_file(args.job_file));
+    return made;
+  }
   const bool prints = world.rank() == index(kPrintingRank);
   std::optional<Error> failure;
-  std::string text;  // "J" + the job, or "E" + the exit code
+  std::string text;  // "J" + the job, "D" + the job that is done, or "E" + the exit code
   if (prints) {
     try {
-      text = "J" + make_job(args, world.size());
+      made = make_job(args, world.size());
+      text = (made.is_done ? "D" : "J") + planner::to_json_text(made.job);
     } catch (const Error& error) {
       failure = error;
       text = "E" + std::to_string(static_cast<int>(error.exit()));
     }
   }
+  const comm::Purpose purpose("the job");
   text = comm::broadcast_text(world, text, index(kPrintingRank));
   if (failure) throw *failure;
   LOCKSTEP_CHECK(!text.empty(), "an empty job was broadcast");
-  if (text.front() == 'J') return planner::job_from_json_text(text.substr(1));
+  if (text.front() != 'E') {
+    made.job = planner::job_from_json_text(text.substr(1));
+    made.is_done = text.front() == 'D';
+    return made;
+  }
   throw Error(static_cast<Exit>(std::stoi(text.substr(1))),
               {{kEchoCode, "rank " + std::to_string(world.rank()),
                 "the printing rank could not make the job", "see its message"}});

@@ -1,16 +1,29 @@
 // Where a rank's job comes from: the front's file, or RUN.toml read by the printing rank.
 #pragma once
+#include <optional>
+
 #include "lockstep/base/error.h"
 #include "lockstep/comm/group.h"
+#include "lockstep/engine/values/run_summary.h"
 #include "lockstep/planner/job.h"
+#include "lockstep/rundir/run_lock.h"
 #include "lockstep/worker/rank_args.h"
 
 namespace lockstep::worker {
 
+struct Assignment {
+  planner::Job job;
+  bool is_done = false;  // it would only repeat a finished run
+  // Of the printing rank, when no front is there:
+  rundir::RunLock lock;
+  std::optional<engine::RunSummary> finished;
+};
+
 /// Collective. With --job every rank reads the file; otherwise the printing rank loads the
-/// configuration, plans, makes the run directory with config.json and plan.json, and broadcasts.
-/// \throws Error on every rank when it fails on the printing rank; `is_echo` tells whose it was.
-[[nodiscard]] planner::Job obtain_job(const RankArgs& args, comm::Group& world);
+/// configuration, plans, checks what the job would go on from, makes and locks the run directory,
+/// and broadcasts. \throws Error on every rank when it fails on the printing rank; `is_echo` tells
+/// whose it was.
+[[nodiscard]] Assignment obtain_job(const RankArgs& args, comm::Group& world);
 
 /// True for the error that other ranks throw because the printing rank failed: not to be printed
 /// again.

@@ -1,4 +1,4 @@
-// lockstep-worker: one rank of a training job.
+// lockstep-worker: one rank of a job.
 #include <unistd.h>
 
 #include <array>
@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/process.h"
 #include "lockstep/memory/category.h"
+#include "lockstep/worker/bench_comm.h"
 #include "lockstep/worker/handle_errors.h"
 #include "lockstep/worker/rank_args.h"
 #include "lockstep/worker/train.h"
@@ -19,7 +21,7 @@ struct Job {
   Exit (*run)(const RankArgs& args, const config::RankEnv& env);
 };
 
-constexpr auto kJobs = std::to_array<Job>({{"train", run_train}});
+constexpr auto kJobs = std::to_array<Job>({{"train", run_train}, {"bench-comm", run_bench_comm}});
 
 Exit run(const std::vector<std::string>& words) {
   const RankArgs args = parse_rank_args(words);
@@ -28,18 +30,20 @@ Exit run(const std::vector<std::string>& words) {
   for (const Job& job : kJobs) {
     if (job.name == args.job_name) return job.run(args, starter.env);
   }
-  throw UsageError({{"LS-7201", args.job_name, "lockstep-worker has no such job", "use train"}});
+  throw UsageError(
+      {{"LS-7201", args.job_name, "lockstep-worker has no such job", "use train or bench-comm"}});
 }
 
 }  // namespace
 }  // namespace lockstep::worker
 
 int main(int argc, char** argv) {
+  lockstep::prepare_process();
   lockstep::memory::install();
   const std::vector<std::string> words(argv + 1, argv + argc);
   const lockstep::Exit exit = lockstep::worker::handle_errors(words, lockstep::worker::run);
-  std::cout.flush();
+  const int code = static_cast<int>(lockstep::settle_output(exit));
   std::cerr.flush();
   // Gloo's and LibTorch's static teardown takes longer than the work left to do: nothing.
-  ::_exit(static_cast<int>(exit));
+  ::_exit(code);
 }

@@ -6,7 +6,7 @@
 namespace lockstep::worker {
 
 struct RankArgs {
-  std::string job_name;            // "train"
+  std::string job_name;            // "train", "bench-comm"
   std::string job_file;            // --job: written by the front
   std::string config_file;         // RUN.toml, when no front was there
   std::vector<std::string> sets;   // --set

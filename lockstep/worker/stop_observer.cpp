@@ -21,7 +21,9 @@ StopObserver::StopObserver() {
 
 engine::Answer StopObserver::on_step(const engine::StepReport& /*report*/,
                                      const engine::TrainState& /*state*/) {
-  return stop_requested != 0 ? engine::Answer::stop : engine::Answer::go_on;
+  return stops_now() ? engine::Answer::stop : engine::Answer::go_on;
 }
+
+bool StopObserver::stops_now() const { return stop_requested != 0; }
 
 }  // namespace lockstep::worker

@@ -1,15 +1,17 @@
-// SIGTERM and SIGINT as a vote to stop at the next step edge, so that state can be saved.
+// SIGTERM and SIGINT as a wish to stop soon and in order, so that state can be saved.
 #pragma once
 #include "lockstep/engine/observer.h"
 
 namespace lockstep::worker {
 
-/// The first signal is remembered; a second one ends the process at once. One instance a process.
+/// Made when training begins: before, there is nothing to save, and a signal ends the process at
+/// once. From then on the first one is remembered and a second one ends it. One a process.
 class StopObserver : public engine::Observer {
  public:
   StopObserver();
   [[nodiscard]] engine::Answer on_step(const engine::StepReport& report,
                                        const engine::TrainState& state) override;
+  [[nodiscard]] bool stops_now() const override;
 };
 
 }  // namespace lockstep::worker

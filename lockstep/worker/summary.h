@@ -1,5 +1,7 @@
 // Adds up a run while it goes, and makes its summary at the end.
 #pragma once
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,8 @@ namespace lockstep::worker {
 
 class SummaryObserver : public engine::Observer {
  public:
+  /// \param resumed_step what a checkpoint held already; 0 = from the start.
+  explicit SummaryObserver(std::int64_t resumed_step) : resumed_step_(resumed_step) {}
   [[nodiscard]] engine::Answer on_step(const engine::StepReport& report,
                                        const engine::TrainState& state) override;
 
@@ -20,6 +24,7 @@ class SummaryObserver : public engine::Observer {
                                              const engine::TrainState& state, comm::Group& world);
 
  private:
+  std::int64_t resumed_step_;
   std::vector<double> step_s_;  // without the first step, which warms up
   std::vector<double> comm_bytes_;
   engine::PhaseTimes time_sum_;  // over ranks and steps
@@ -27,12 +32,12 @@ class SummaryObserver : public engine::Observer {
   double samples_ = 0;
   double tokens_ = 0;
   double train_s_ = 0;
-  double last_loss_ = 0;
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN();
   std::int64_t steps_seen_ = 0;
 };
 
-/// Sustained fp32 or bf16 matmul rate of this rank, in FLOP/s: a 768 x 768 product repeated for
-/// about 50 ms. What mfu on CPU is measured against.
+/// Sustained fp32 or bf16 matmul rate of this rank, in FLOP/s: a 768 x 768 product repeated,
+/// the fastest of eight samples of 10 ms. What mfu on CPU is measured against.
 [[nodiscard]] double matmul_flops_per_s(config::Dtype compute);
 
 }  // namespace lockstep::worker

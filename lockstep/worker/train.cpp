@@ -6,7 +6,11 @@
 #include <memory>
 #include <optional>
 
+#include "lockstep/base/units.h"
+#include "lockstep/comm/records/flight_recorder.h"
+#include "lockstep/comm/records/purpose.h"
 #include "lockstep/comm/world.h"
+#include "lockstep/config/registry.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/engine/trainer.h"
@@ -15,8 +19,11 @@
 #include "lockstep/model/model.h"
 #include "lockstep/parallel/compose.h"
 #include "lockstep/parallel/strategies/registry.h"
+#include "lockstep/rundir/earlier_run.h"
+#include "lockstep/rundir/start.h"
 #include "lockstep/topology/mesh.h"
 #include "lockstep/worker/checkpoint_observer.h"
+#include "lockstep/worker/flight_file.h"
 #include "lockstep/worker/job_source.h"
 #include "lockstep/worker/report_observer.h"
 #include "lockstep/worker/stop_observer.h"
@@ -29,15 +36,22 @@ namespace {
 class TrainJob {
  public:
   TrainJob(const RankArgs& args, const config::RankEnv& env)
-      : world_(comm::join_world(env)), job_(obtain_job(args, *world_)), mesh_(job_.plan.degree) {
+      : flight_(std::make_shared<comm::FlightRecorder>(env.rank, env.world_size)),
+        world_(comm::join_world(env, flight_)),
+        assigned_(obtain_job(args, *world_)),
+        mesh_(job_.plan.degree) {
+    const std::string fault = assigned_.is_done ? "" : keep_flight(*flight_, job_.run_dir, *world_);
     at::set_num_threads(job_.config.run.threads);
     if (mesh_.is_first(Rank{world_->rank()}, Axis::dp)) {
       sink_.emplace(env.report_fd, args.quiet, args.color);
-      if (!args.config_file.empty()) sink_->show_plan(job_.plan, job_.config.run.name);
+      if (!args.config_file.empty() && !assigned_.is_done)
+        sink_->show_plan(job_.plan, job_.config.run.name);
+      if (!fault.empty()) sink_->send(metrics::Note{fault});
     }
   }
 
   Exit run() {
+    if (assigned_.is_done) return already_done();
     const data::DataPair data = data::open_data(job_.config);
     const memory::Held data_in_memory(
         memory::Category::buffers,
@@ -46,53 +60,123 @@ class TrainJob {
     data::Loader loader(*data.train, sampler,
                         engine::leaves_of_rank(job_.plan.batch, world_->rank()),
                         {seed(), job_.config.data.workers, job_.config.data.prefetch});
-    const auto session = parallel::compose(
-        {job_.config, job_.plan, mesh_, {*world_, *world_}},
-        model::make_model(job_.config.model, job_.config.data.seq_len, seed()),
-        parallel::strategies());
+    const auto session =
+        parallel::compose({job_.config, job_.plan, mesh_, {*world_, *world_}, flight_.get()},
+                          model::make_model(job_.config.model, job_.config.data.seq_len, seed()),
+                          parallel::strategies());
     memory::release_cached();  // the weights as the model made them, before they became flat
     engine::Trainer trainer({job_.config, job_.plan, *session, *world_, sampler, loader,
-                             data.eval.get(), data.train->counts_tokens()});
-    return train(trainer);
+                             data.eval.get(), data.train->counts_tokens(), flight_.get()});
+    return train(trainer, sampler);
   }
 
  private:
+  Exit already_done() {
+    if (sink_ && assigned_.finished) {
+      sink_->send(metrics::Note{rundir::already_done_text()});
+      sink_->send(*assigned_.finished);
+    }
+    return Exit::ok;
+  }
+
   [[nodiscard]] std::uint64_t seed() const {
     return static_cast<std::uint64_t>(job_.config.run.seed);
   }
 
-  Exit train(engine::Trainer& trainer) {
-    CheckpointObserver checkpoint(job_, *world_, sink_ ? &*sink_ : nullptr);
-    if (checkpoint.resume(trainer.state())) trainer.loaded();
+  Exit train(engine::Trainer& trainer, const data::Sampler& sampler) {
+    CheckpointObserver checkpoint(job_, *world_, sink_ ? &*sink_ : nullptr, flight_.get());
+    const rundir::StartPoint start = checkpoint.resume(trainer.state());
+    if (start.checkpoint) {
+      check_position(trainer.state(), sampler, *start.checkpoint);
+      trainer.loaded();
+      if (start.step >= trainer.total_steps() && was_finished(trainer)) {
+        flight_->finish();
+        return Exit::ok;
+      }
+    }
     std::optional<metrics::EventsFile> events;
     std::optional<ReportObserver> reports;
     if (sink_) {
+      for (const std::string& moved : rundir::set_aside_earlier(job_, start)) {
+        sink_->send(metrics::Note{moved});
+      }
+      rundir::write_job_files(job_);
       events.emplace(std::filesystem::path(job_.run_dir) / "events.jsonl", trainer.state().step);
       reports.emplace(*events, *sink_);
       trainer.add_observer(*reports);
     }
-    SummaryObserver summary;
+    SummaryObserver summary(start.step);
     trainer.add_observer(summary);
     trainer.add_observer(checkpoint);
-    trainer.add_observer(stop_);
+    StopObserver stop;
+    trainer.add_observer(stop);
     const engine::Outcome outcome = trainer.run();
     const bool stopped = outcome == engine::Outcome::stopped;
     if (stopped || job_.config.checkpoint.every > 0) checkpoint.save(trainer.state());
     finish(summary, trainer, stopped ? "stopped" : "done");
+    flight_->finish();
     return stopped ? Exit::requeue : Exit::ok;
+  }
+
+  static void check_position(const engine::TrainState& state, const data::Sampler& sampler,
+                             const std::filesystem::path& checkpoint) {
+    if (state.position.sample < sampler.dataset_size()) return;
+    throw UsageError(
+        {{"LS-5008", checkpoint.string(),
+          "it stands at sample " + format_count(state.position.sample) +
+              " of an epoch, but the data set has only " + format_count(sampler.dataset_size()),
+          "train on the data it was saved with (data.train, data.train_samples), or "
+          "anew with --resume none"}});
+  }
+
+  /// Collective: nothing is left to train, and the printing rank says why. \returns whether the
+  /// summary of this very state is there already; then all of the run directory stays as it is.
+  bool was_finished(engine::Trainer& trainer) {
+    const config::RunSection& run = job_.config.run;
+    const bool by_steps = run.steps && *run.steps == trainer.total_steps();
+    const config::Option& end = *config::find_option(by_steps ? "run.steps" : "run.epochs");
+    const config::Value value = run.steps || run.epochs ? end.get(job_.config) : 1.0;
+    std::string kept;
+    if (sink_) {
+      sink_->send(metrics::Note{
+          "nothing is left to train: the run ends at step " + format_count(trainer.total_steps()) +
+          " (" + std::string(end.key) + " = " + config::to_toml_text(end, value) +
+          "), and the checkpoint is of step " + format_count(trainer.state().step) +
+          "; raise run.epochs or run.steps to go on"});
+      const auto summary = rundir::read_summary(job_.run_dir);
+      const bool stands = summary && summary->status == "done" &&
+                          summary->state_sha256 == engine::state_sha256(trainer.state());
+      if (stands) sink_->send(*summary);
+      kept = stands ? "kept" : "new";
+    }
+    const comm::Purpose purpose("whether the run was finished");
+    return comm::broadcast_text(*world_, kept, index(kPrintingRank)) == "kept";
   }
 
   void finish(SummaryObserver& observer, engine::Trainer& trainer, const std::string& status) {
     engine::RunSummary summary = observer.summarize(job_, status, trainer.state(), *world_);
     summary.eval = trainer.last_eval();
     if (!sink_) return;
+    if (summary.steps_this_run == 0) keep_measured(summary);
     metrics::write_summary(job_.run_dir, summary);
     sink_->send(summary);
   }
 
-  StopObserver stop_;  // first: a signal counts from the start
+  /// Without a step of its own this run has measured nothing: what an earlier start in the run
+  /// directory measured on the way to this very state still holds.
+  void keep_measured(engine::RunSummary& summary) const {
+    std::optional<engine::RunSummary> earlier = rundir::read_summary(job_.run_dir);
+    if (!earlier || earlier->state_sha256 != summary.state_sha256) return;
+    earlier->status = summary.status;
+    earlier->config_hash = summary.config_hash;
+    if (summary.eval) earlier->eval = summary.eval;
+    summary = *earlier;
+  }
+
+  std::shared_ptr<comm::FlightRecorder> flight_;
   std::unique_ptr<comm::Group> world_;
-  planner::Job job_;
+  Assignment assigned_;
+  const planner::Job& job_ = assigned_.job;
   Mesh mesh_;
   std::optional<ReportSink> sink_;  // of the printing rank
 };

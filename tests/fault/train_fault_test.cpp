@@ -4,15 +4,13 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "lockstep/store/server.h"
+#include "tests/support/front_ranks.h"
 #include "tests/support/run_program.h"
 
 namespace lockstep::test {
@@ -42,37 +40,6 @@ micro_batch = 8
 name = "sgd"
 lr = 0.01
 )";
-
-template <typename Condition>
-bool eventually(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
-
-/// Ended, or only waiting for init to look after it.
-bool is_gone(int pid) {
-  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  return stat.empty() || stat.find(") Z ") != std::string::npos;
-}
-
-/// The worker process that `front` started as `rank`; 0 when there is none.
-int find_rank(int front, int rank) {
-  const std::string parent = "\nPPid:\t" + std::to_string(front) + "\n";
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    int pid = 0;
-    std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (pid == 0 || read_file(entry.path() / "status").find(parent) == std::string::npos) continue;
-    const std::string variable = std::string(1, '\0') + "RANK=" + std::to_string(rank) + '\0';
-    if (read_file(entry.path() / "environ").find(variable) != std::string::npos) return pid;
-  }
-  return 0;
-}
 
 class TrainFault : public testing::Test {
  protected:

@@ -87,11 +87,21 @@ TEST(BenchScaling, AListThatIsNoneIsAUsageError) {
 TEST(BenchScaling, ARunThatFailsEndsTheBenchWithItsOwnCode) {
   const TemporaryFolder folder;
   const ProgramResult result =
+      bench(folder, {"--ranks", "1", "--set", "model.family=gpt", "--set", "model.heads=1", "--set",
+                     "data.format=text", "--set", "data.train=!false"});
+  EXPECT_EQ(result.exit_code, 3) << result.describe();
+  EXPECT_NE(result.err.find("the run on 1 rank: error LS-7053"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("LS-2006"), std::string::npos) << "what the rank said";
+}
+
+TEST(BenchScaling, MissingDataAreFoundBeforeAnythingIsStarted) {
+  const TemporaryFolder folder;
+  const ProgramResult result =
       bench(folder, {"--ranks", "1", "--set", "data.format=idx", "--set",
                      "data.train=/nonexistent/train-images-idx3-ubyte.gz"});
   EXPECT_EQ(result.exit_code, 3) << result.describe();
-  EXPECT_NE(result.err.find("the run on 1 rank: error LS-7053"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("LS-2001"), std::string::npos) << "what the rank said";
+  EXPECT_NE(result.err.find("data.train: error LS-2001"), std::string::npos) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "out"));
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ inline parallel::ParallelPlan plan() {
 inline engine::RunSummary summary() {
   engine::RunSummary summary;
   summary.steps = 1876;
+  summary.steps_this_run = 1876;
   summary.final_loss = 0.0931;
   summary.eval = eval(1876, 0.9287);
   summary.samples_or_tokens_per_s = 1284.5;

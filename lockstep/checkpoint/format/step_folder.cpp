@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,6 +68,14 @@ void flush_folder(const fs::path& folder) {
   }
 }
 
+/// The lock of a draft's folder; none when another process holds it. Where a file system knows no
+/// locks, the folder counts as free.
+Fd try_lock(const fs::path& folder) {
+  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool taken = fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  return taken ? Fd() : std::move(fd);
+}
+
 bool exchange(const fs::path& a, const fs::path& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
@@ -99,9 +108,13 @@ StepDraft::StepDraft(fs::path checkpoints_dir, std::int64_t step)
       draft_(hidden(checkpoints_dir_, step, kDraftSuffix)) {
   fs::create_directories(checkpoints_dir_);
   for (const StepFolder& left : folders_named(checkpoints_dir_, kHiddenPrefix, kDraftSuffix)) {
-    fs::remove_all(left.path);
+    if (try_lock(left.path)) fs::remove_all(left.path);
   }
-  fs::create_directory(draft_);
+  if (fs::create_directory(draft_)) lock_ = try_lock(draft_);
+  if (lock_) return;
+  const fs::path busy = std::exchange(draft_, fs::path());  // it is not ours to remove
+  throw fs::filesystem_error("another process is saving this step", busy,
+                             {EBUSY, std::generic_category()});
 }
 
 StepDraft::~StepDraft() {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/fd.h"
+
 namespace lockstep::checkpoint {
 
 struct StepFolder {
@@ -21,12 +23,13 @@ struct StepFolder {
 [[nodiscard]] std::optional<std::filesystem::path> newest_complete(
     const std::filesystem::path& checkpoints_dir);
 
-/// A checkpoint being written, hidden from complete_steps() until commit(). One writer at a time
-/// per `checkpoints_dir`.
+/// A checkpoint being written, hidden from complete_steps() until commit(). Its folder is locked
+/// while its writer lives, so that writers do not remove each other's drafts.
 class StepDraft {
  public:
   /// Makes `checkpoints_dir` and a hidden folder in it, after removing what dead writers left
-  /// there. \throws std::filesystem::filesystem_error.
+  /// there. \throws std::filesystem::filesystem_error, also (EBUSY) when another living writer
+  /// saves the same step.
   StepDraft(std::filesystem::path checkpoints_dir, std::int64_t step);
   StepDraft(const StepDraft&) = delete;
   StepDraft& operator=(const StepDraft&) = delete;
@@ -43,6 +46,7 @@ class StepDraft {
   std::filesystem::path checkpoints_dir_;
   std::filesystem::path final_;
   std::filesystem::path draft_;
+  Fd lock_;
 };
 
 /// Keeps the `keep` newest complete steps and removes the others; 0 keeps all. A folder disappears

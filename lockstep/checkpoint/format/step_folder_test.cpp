@@ -93,6 +93,17 @@ TEST(StepFolder, ANewDraftRemovesWhatADeadWriterLeft) {
   EXPECT_EQ(names_in(scratch.path()), (std::vector<std::string>{"notes.txt", "step-5"}));
 }
 
+TEST(StepFolder, TheDraftOfALivingWriterIsLeftAlone) {
+  const ScratchFolder scratch;
+  StepDraft slow(scratch.path(), 4);
+  put(slow.path() / kManifestName, "slow");
+  save(scratch.path(), 5, "quick");
+  EXPECT_THROW(StepDraft(scratch.path(), 4), fs::filesystem_error);
+  EXPECT_EQ(text_of(slow.path() / kManifestName), "slow");
+  (void)slow.commit();
+  EXPECT_EQ(steps_in(scratch.path()), (std::vector<std::int64_t>{5, 4}));
+}
+
 TEST(StepFolder, SavingAStepAgainReplacesIt) {
   const ScratchFolder scratch;
   save(scratch.path(), 5, "old");

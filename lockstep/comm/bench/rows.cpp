@@ -11,6 +11,8 @@
 namespace lockstep::bench {
 namespace {
 
+constexpr const char* kMixed = "mixed";
+
 struct Key {
   Collective op;
   std::int64_t bytes;
@@ -39,9 +41,9 @@ std::vector<Sample> rounds_of(const Measured& measured, const Key& key, bool is_
   return rounds;
 }
 
-double probe_of(const Measured& measured, int round) {
+double probe_of(const Measured& measured, int round, bool is_theirs) {
   for (const Probe& probe : measured.probes) {
-    if (probe.round == round) return probe.handover_us;
+    if (probe.round == round && probe.is_theirs == is_theirs) return probe.handover_us;
   }
   return std::numeric_limits<double>::quiet_NaN();
 }
@@ -67,7 +69,7 @@ std::string regime_over(const std::vector<RoundRow>& rounds) {
   const bool same = std::all_of(rounds.begin(), rounds.end(), [&](const RoundRow& round) {
     return round.regime == rounds.front().regime;
   });
-  return same ? rounds.front().regime : "mixed";
+  return same ? rounds.front().regime : kMixed;
 }
 
 Row row_of(const Measured& measured, const std::vector<Sample>& rounds) {
@@ -84,7 +86,7 @@ Row row_of(const Measured& measured, const std::vector<Sample>& rounds) {
   }
   row.busbw_gbs = row.algbw_gbs * bus_factor(row.op, row.ranks);
   for (const Sample& round : rounds) {
-    const double probe_us = probe_of(measured, round.round);
+    const double probe_us = probe_of(measured, round.round, round.is_theirs);
     row.rounds.push_back({std::string(regime_of(probe_us)), probe_us, round.time_us.median, 0});
   }
   row.regime = regime_over(row.rounds);
@@ -97,11 +99,13 @@ void compare(Row& row, const Row& theirs) {
   row.against_time_us = theirs.time_us;
   std::vector<double> ratios;
   for (std::size_t i = 0; i < row.rounds.size(); ++i) {
-    row.rounds[i].against_us = theirs.rounds[i].median_us;
-    if (row.rounds[i].against_us > 0) {
-      ratios.push_back(row.rounds[i].median_us / row.rounds[i].against_us);
-    }
+    RoundRow& round = row.rounds[i];
+    round.against_us = theirs.rounds[i].median_us;
+    round.against_probe_us = theirs.rounds[i].probe_us;
+    if (theirs.rounds[i].regime != round.regime) round.regime = kMixed;
+    if (round.against_us > 0) ratios.push_back(round.median_us / round.against_us);
   }
+  row.regime = regime_over(row.rounds);
   row.ratio = median_of(std::move(ratios));
 }
 
@@ -111,7 +115,7 @@ double rounded(double value) {
 }
 
 /// Four digits, where three decimals would leave none.
-double rounded_rate(double value) {
+double four_digits(double value) {
   if (!(value > 0)) return value;
   const double scale = std::pow(10, 3 - std::floor(std::log10(value)));
   return std::round(value * scale) / scale;
@@ -129,7 +133,8 @@ nlohmann::ordered_json to_json(const RoundRow& round) {
                               {"median_us", rounded(round.median_us)}};
   if (round.against_us > 0) {
     json["against_median_us"] = rounded(round.against_us);
-    json["ratio"] = rounded(round.median_us / round.against_us);
+    json["against_probe_us"] = rounded(round.against_probe_us);
+    json["ratio"] = four_digits(round.median_us / round.against_us);
   }
   return json;
 }
@@ -158,15 +163,15 @@ std::string to_json_text(const Row& row) {
   json["ranks"] = row.ranks;
   json["bytes"] = row.bytes;
   json["time_us"] = to_json(row.time_us);
-  json["algbw_gbs"] = rounded_rate(row.algbw_gbs);
-  json["busbw_gbs"] = rounded_rate(row.busbw_gbs);
+  json["algbw_gbs"] = four_digits(row.algbw_gbs);
+  json["busbw_gbs"] = four_digits(row.busbw_gbs);
   json["slowest_us"] = rounded(row.slowest_us);
   json["regime"] = row.regime;
   json["crowded"] = row.crowded;
   if (!row.against.empty()) {
     json["against"] = row.against;
     json["against_time_us"] = to_json(row.against_time_us);
-    json["ratio"] = rounded(row.ratio);
+    json["ratio"] = four_digits(row.ratio);
   }
   json["rounds"] = nlohmann::ordered_json::array();
   for (const RoundRow& round : row.rounds) json["rounds"].push_back(to_json(round));

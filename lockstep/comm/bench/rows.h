@@ -21,10 +21,11 @@ struct Measured {
 
 /// Medians of one round.
 struct RoundRow {
-  std::string regime;  // "near", "far", "unknown"
+  std::string regime;  // "near", "far", "unknown"; "mixed" when it was another for the other side
   double probe_us = 0;
   double median_us = 0;
   double against_us = 0;  // 0 = nobody to compare with
+  double against_probe_us = 0;
 };
 
 struct Row {

@@ -17,12 +17,14 @@ Sample sample(bool is_theirs, std::int64_t bytes, int round, double median_us) {
 
 /// Three rounds of two sizes on 4 ranks; the machine is slow in the second.
 Measured three_rounds() {
-  Measured measured{4, "shm", "mpi", true, {}, {{1, 25}, {2, 140}, {3, 24}}};
+  Measured measured{4, "shm", "mpi", true, {}, {}};
   const std::vector<double> ours{10, 16, 11};
   const std::vector<double> theirs{20, 160, 20};
+  const std::vector<double> probes{25, 140, 24};
   for (int round = 1; round <= 3; ++round) {
     const auto at = static_cast<std::size_t>(round - 1);
     for (const bool is_theirs : {false, true}) {
+      measured.probes.push_back({is_theirs, round, probes[at]});
       const double median_us = is_theirs ? theirs[at] : ours[at];
       measured.samples.push_back(sample(is_theirs, 1024, round, median_us));
       measured.samples.push_back(sample(is_theirs, 1 << 20, round, 100 * median_us));
@@ -50,6 +52,16 @@ TEST(Rows, TheRatioIsTheMedianOfTheRounds) {
   EXPECT_EQ(row.regime, "mixed");
   EXPECT_EQ(row.rounds[1].regime, "far");
   EXPECT_DOUBLE_EQ(row.rounds[1].against_us, 160);
+}
+
+TEST(Rows, ARoundWhoseSidesSawTwoRegimesIsMixed) {
+  Measured measured = three_rounds();
+  measured.probes[0].handover_us = 130;  // ours in the first round
+  const Rows rows = rows_of(measured);
+  EXPECT_EQ(rows.ours[0].rounds[0].regime, "mixed");
+  EXPECT_DOUBLE_EQ(rows.ours[0].rounds[0].probe_us, 130);
+  EXPECT_DOUBLE_EQ(rows.ours[0].rounds[0].against_probe_us, 25);
+  EXPECT_EQ(rows.theirs[0].rounds[0].regime, "near");
 }
 
 TEST(Rows, BandwidthIsThatOfNcclTests) {

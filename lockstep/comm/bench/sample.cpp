@@ -14,11 +14,17 @@ int round_of(const JsonFields& fields) {
   return static_cast<int>(round);
 }
 
-Sample read_sample(const JsonFields& fields) {
-  Sample sample;
+bool is_theirs(const JsonFields& fields) {
   const std::string side = fields.text("side");
   if (side != "ours" && side != "theirs") fields.fail("side is neither ours nor theirs");
-  sample.is_theirs = side == "theirs";
+  return side == "theirs";
+}
+
+const char* side_of(bool is_theirs) { return is_theirs ? "theirs" : "ours"; }
+
+Sample read_sample(const JsonFields& fields) {
+  Sample sample;
+  sample.is_theirs = is_theirs(fields);
   const auto op = find_collective(fields.text("op"));
   if (!op) fields.fail("op is no collective");
   sample.op = *op;
@@ -48,12 +54,13 @@ Spread spread_of(const std::vector<double>& values) {
 std::string to_json_text(const Report& report) {
   nlohmann::ordered_json json;
   if (const auto* probe = std::get_if<Probe>(&report)) {
+    json["side"] = side_of(probe->is_theirs);
     json["round"] = probe->round;
     json["probe_us"] = probe->handover_us;
     return to_line(json);
   }
   const auto& sample = std::get<Sample>(report);
-  json["side"] = sample.is_theirs ? "theirs" : "ours";
+  json["side"] = side_of(sample.is_theirs);
   json["op"] = name_of(sample.op);
   json["bytes"] = sample.bytes;
   json["round"] = sample.round;
@@ -65,7 +72,8 @@ std::string to_json_text(const Report& report) {
 
 Report read_report(const std::string& line) {
   const JsonFields fields(line, {"LS-7055", "a line of a benchmark's ranks"});
-  if (fields.has("probe_us")) return Probe{round_of(fields), fields.number("probe_us")};
+  if (fields.has("probe_us"))
+    return Probe{is_theirs(fields), round_of(fields), fields.number("probe_us")};
   return read_sample(fields);
 }
 

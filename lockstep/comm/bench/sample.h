@@ -30,15 +30,16 @@ struct Sample {
   double slowest_us = 0;  // median of what the slowest rank took
 };
 
-/// How fast one core hands data to another at the start of a round: bench::probe_us().
+/// How fast one core hands data to another before a side's part of a round: bench::probe_us().
 struct Probe {
+  bool is_theirs = false;
   int round = 1;
   double handover_us = 0;  // of 256 KiB; NaN when there is only one core
 };
 
 using Report = std::variant<Sample, Probe>;
 
-/// {"side":"ours","op":...} or {"round":1,"probe_us":...}, without the line end.
+/// {"side":"ours","op":...} or {"side":"ours","round":1,"probe_us":...}, without the line end.
 [[nodiscard]] std::string to_json_text(const Report& report);
 /// \throws BadData when it is neither.
 [[nodiscard]] Report read_report(const std::string& line);

@@ -30,20 +30,21 @@ TEST(Sample, ReportsAreReadAsTheyWereWritten) {
   EXPECT_DOUBLE_EQ(sample.time_us.median, 0.8);
   EXPECT_DOUBLE_EQ(sample.time_us.max, 2.5);
   EXPECT_DOUBLE_EQ(sample.slowest_us, 0.9);
-  const auto probe = std::get<Probe>(read_report(to_json_text(Probe{2, 31.5})));
+  const auto probe = std::get<Probe>(read_report(to_json_text(Probe{true, 2, 31.5})));
   EXPECT_EQ(probe.round, 2);
+  EXPECT_TRUE(probe.is_theirs);
   EXPECT_DOUBLE_EQ(probe.handover_us, 31.5);
 }
 
 TEST(Sample, AProbeWithoutASecondCoreSurvivesJson) {
-  const Probe none{1, std::numeric_limits<double>::quiet_NaN()};
+  const Probe none{false, 1, std::numeric_limits<double>::quiet_NaN()};
   EXPECT_TRUE(std::isnan(std::get<Probe>(read_report(to_json_text(none))).handover_us));
 }
 
 TEST(Sample, LinesOfOtherProgramsAreRefused) {
-  for (const char* line :
-       {"", "[1]", "{}", R"({"side":"mine","op":"all_reduce"})", R"({"round":0,"probe_us":3})",
-        R"({"side":"ours","op":"sort","bytes":4,"round":1})"}) {
+  for (const char* line : {"", "[1]", "{}", R"({"side":"mine","op":"all_reduce"})",
+                           R"({"side":"ours","round":0,"probe_us":3})",
+                           R"({"side":"ours","op":"sort","bytes":4,"round":1})"}) {
     EXPECT_THROW((void)read_report(line), BadData) << line;
   }
 }

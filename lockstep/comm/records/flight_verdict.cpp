@@ -10,6 +10,7 @@ namespace lockstep::comm {
 namespace {
 
 constexpr double kSilentS = 10;   // the heart beats every half second
+constexpr double kComputing = 6;  // times the patience while nobody needs the result yet
 constexpr std::size_t kTold = 4;  // ranks that are told of one by one
 
 bool is_gone(const Member& member) { return member.view->process.state == ProcessState::gone; }
@@ -72,6 +73,7 @@ std::string waiters_text(const StuckCollective& stuck) {
     for (const Member* member : stuck.waiting) {
       const CollectiveRecord& record = *member->find(stuck.record->sequence);
       if ((record.state == CollectiveState::failed) != failed) continue;
+      if (!failed && (is_gone(*member) || is_stopped(*member))) continue;  // it does not wait
       ranks.push_back(member->rank());
       longest_s = std::max(longest_s, waited_s(*member->view, record));
     }
@@ -159,8 +161,14 @@ Verdict inside(const StuckCollective& stuck) {
   for (const Member& member : stuck.group->members) members.push_back(&member);
   const std::string where = collective_text(*stuck.record, verdict.group);
   for (const bool gone : {true, false}) {
-    const auto dead = those(members, gone ? is_gone : is_stopped);
+    auto dead = those(members, gone ? is_gone : is_stopped);
     if (dead.empty()) continue;
+    // Who gave up ended afterwards, as a consequence.
+    const auto causes = those(dead, [&](const Member& member) {
+      const CollectiveRecord* own = member.find(verdict.sequence);
+      return own == nullptr || own->state != CollectiveState::failed;
+    });
+    if (!causes.empty()) dead = causes;
     verdict.kind = gone ? VerdictKind::ended : VerdictKind::stopped;
     verdict.ranks = ranks_of(dead);
     for (std::size_t i = 0; i < std::min(dead.size(), kTold); ++i) {
@@ -213,10 +221,19 @@ const StuckCollective& cause_of(const StuckCollective& first,
   return *way.back();
 }
 
+/// Whether those that entered it go on with their own work meanwhile, as far as one can see.
+bool only_computes(const StuckCollective& stuck) {
+  return std::all_of(stuck.waiting.begin(), stuck.waiting.end(), [](const Member* member) {
+    const Phase phase = member->view->flight.phase;
+    return phase == Phase::forward || phase == Phase::backward;
+  });
+}
+
 bool is_overdue(const StuckCollective& stuck, const Verdict& verdict, double patience_s) {
   const bool at_once = verdict.kind == VerdictKind::mismatch ||
                        verdict.kind == VerdictKind::ended || verdict.kind == VerdictKind::stopped;
   if (at_once || stuck.gave_up) return true;
+  if (only_computes(stuck)) patience_s *= kComputing;
   const double waited = stuck.all_entered() ? stuck.shortest_wait_s() : stuck.longest_wait_s();
   return waited >= patience_s;
 }

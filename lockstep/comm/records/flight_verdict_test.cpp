@@ -231,6 +231,44 @@ TEST(Verdict, AsynchronousCollectivesThatCompletedOutOfOrderDoNotHideTheStuckOne
   EXPECT_THAT(verdict.ranks, ElementsAre(1));
 }
 
+TEST(Verdict, ARankThatGaveUpAndEndedIsNotTheCause) {
+  Job job(2);
+  job.enter(0, kNow - 3);
+  job.enter(1, kNow - 3, CollectiveState::failed);
+  for (RankView& view : job.views) view.process = {ProcessState::gone, '-'};
+  const Verdict verdict = job.judge();
+  EXPECT_EQ(verdict.kind, VerdictKind::ended);
+  EXPECT_EQ(verdict.text,
+            "rank 0 has ended (process 4000 is gone) while the group is inside all_reduce #1 of "
+            "group dp (bucket 4: layer3.0.conv1.weight ..); rank 1 gave up after 1.00 ms");
+}
+
+TEST(Verdict, WhatARankDoesNotWaitForYetIsNotTakenForStuck) {
+  Job job(2);
+  job.complete_until(3);
+  job.enter(0, kNow - 30,
+            CollectiveState::completed);  // #4: rank 1 has not looked whether it ended
+  job.enter(1, kNow - 30);
+  job.enter(0, kNow - 20);  // #5
+  job.set_phase(1, Phase::backward, kNow - 31);
+  const Verdict verdict = job.judge();
+  EXPECT_EQ(verdict.kind, VerdictKind::missing);
+  EXPECT_EQ(verdict.sequence, 5);
+  EXPECT_THAT(verdict.ranks, ElementsAre(1));
+}
+
+TEST(Verdict, CollectivesInFlightWhileRanksComputeAreGivenMoreTime) {
+  Job job(2);
+  job.complete_until(3);
+  for (const int r : {0, 1}) {
+    job.enter(r, kNow - 20);
+    job.set_phase(r, Phase::backward, kNow - 21);
+  }
+  EXPECT_EQ(job.judge().kind, VerdictKind::healthy);
+  job.set_phase(0, Phase::sync, kNow - 1);
+  EXPECT_EQ(job.judge().kind, VerdictKind::inside);
+}
+
 TEST(Verdict, ARecordThatLeftTheRingCountsAsEntered) {
   Job job(2);
   job.complete_until(3);

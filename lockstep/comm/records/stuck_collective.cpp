@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "lockstep/comm/records/flight_words.h"
 
@@ -64,18 +66,26 @@ GroupView group_view(const std::vector<RankView>& views, const std::string& name
   return group;
 }
 
+StuckCollective look_at_sequence(const GroupView& group, const CollectiveRecord& record) {
+  StuckCollective stuck{&group, &record};
+  for (const Member& member : group.members) {
+    if (member.entered < record.sequence) stuck.missing.push_back(&member);
+    const CollectiveRecord* own = member.find(record.sequence);
+    if (own == nullptr) continue;
+    const bool completed = own->state == CollectiveState::completed;
+    if (!completed) stuck.waiting.push_back(&member);
+    stuck.completed = stuck.completed || completed;
+    stuck.gave_up = stuck.gave_up || own->state == CollectiveState::failed;
+    stuck.differs = stuck.differs || !same_call(*own, record);
+  }
+  return stuck;
+}
+
 }  // namespace
 
 const CollectiveRecord* Member::find(std::int64_t sequence) const {
   const auto row = records.find(sequence);
   return row == records.end() ? nullptr : row->second;
-}
-
-const CollectiveRecord* Member::first_open() const {
-  for (const auto& [sequence, record] : records) {
-    if (record->state != CollectiveState::completed) return record;
-  }
-  return nullptr;
 }
 
 double StuckCollective::longest_wait_s() const {
@@ -110,23 +120,20 @@ std::vector<GroupView> groups_of(const std::vector<RankView>& views) {
 std::vector<StuckCollective> stuck_collectives(const std::vector<GroupView>& groups) {
   std::vector<StuckCollective> all;
   for (const GroupView& group : groups) {
-    StuckCollective stuck{&group};
+    std::map<std::int64_t, const CollectiveRecord*> open;
     for (const Member& member : group.members) {
-      const CollectiveRecord* open = member.first_open();
-      if (open == nullptr) continue;
-      if (stuck.record == nullptr || open->sequence < stuck.record->sequence) stuck.record = open;
+      for (const auto& [sequence, record] : member.records) {
+        if (record->state != CollectiveState::completed) open.emplace(sequence, record);
+      }
     }
-    if (stuck.record == nullptr) continue;
-    const std::int64_t sequence = stuck.record->sequence;
-    for (const Member& member : group.members) {
-      if (member.entered < sequence) stuck.missing.push_back(&member);
-      const CollectiveRecord* own = member.find(sequence);
-      if (own == nullptr) continue;
-      if (own->state != CollectiveState::completed) stuck.waiting.push_back(&member);
-      stuck.gave_up = stuck.gave_up || own->state == CollectiveState::failed;
-      stuck.differs = stuck.differs || !same_call(*own, *stuck.record);
+    std::optional<StuckCollective> first;
+    for (const auto& [sequence, record] : open) {
+      StuckCollective stuck = look_at_sequence(group, *record);
+      const bool settled = stuck.all_entered() && stuck.completed && !stuck.gave_up;
+      if (!first || !settled) first = std::move(stuck);
+      if (!settled) break;
     }
-    all.push_back(std::move(stuck));
+    if (first) all.push_back(std::move(*first));
   }
   return all;
 }

@@ -18,8 +18,6 @@ struct Member {
   [[nodiscard]] int rank() const { return view->flight.rank; }
   /// nullptr when it has not entered, or the record has left the ring.
   [[nodiscard]] const CollectiveRecord* find(std::int64_t sequence) const;
-  /// The first one that has not completed, or nullptr.
-  [[nodiscard]] const CollectiveRecord* first_open() const;
 };
 
 struct GroupView {
@@ -35,6 +33,7 @@ struct StuckCollective {
   std::vector<const Member*> waiting{};      // entered it; not completed
   std::vector<const Member*> missing{};      // have not entered it
   bool differs = false;                      // what they entered is not the same
+  bool completed = false;                    // on some rank
   bool gave_up = false;                      // a rank's wait failed
 
   /// Of the rank that waits longest.
@@ -49,7 +48,9 @@ struct StuckCollective {
 /// Every group that a rank knows; the ranks of a group of all ranks include those without a record.
 [[nodiscard]] std::vector<GroupView> groups_of(const std::vector<RankView>& views);
 
-/// The open collective of each group with the lowest sequence; groups without one have none.
+/// The open collective of each group with the lowest sequence; groups without one have none. One
+/// that all entered and some rank has completed counts only when there is no other: a rank may
+/// notice the end of what it does not wait for yet later than others.
 [[nodiscard]] std::vector<StuckCollective> stuck_collectives(const std::vector<GroupView>& groups);
 
 }  // namespace lockstep::comm

@@ -41,8 +41,7 @@ bool DirectOperation::contributes() const {
 
 void DirectOperation::enter(Slot& slot, const Progress& progress) {
   if (payload_bytes_ == 0 || !contributes()) return;
-  std::byte* const to =
-      is_inline() ? slot.payload : segment_.direct(rank(), progress.sequence);
+  std::byte* const to = is_inline() ? slot.payload : segment_.direct(rank(), progress.sequence);
   if (is_inline()) {
     std::memcpy(to, request_.input, payload_bytes_);
   } else {
@@ -88,10 +87,12 @@ void DirectOperation::finish() {
       if (!is_root) break;
       [[fallthrough]];
     case Collective::all_gather:
-      for (int r = 0; r < ranks(); ++r) take(r, 0, static_cast<std::size_t>(r) * part_bytes, part_bytes);
+      for (int r = 0; r < ranks(); ++r)
+        take(r, 0, static_cast<std::size_t>(r) * part_bytes, part_bytes);
       break;
     case Collective::all_to_all:
-      for (int r = 0; r < ranks(); ++r) take(r, mine, static_cast<std::size_t>(r) * part_bytes, part_bytes);
+      for (int r = 0; r < ranks(); ++r)
+        take(r, mine, static_cast<std::size_t>(r) * part_bytes, part_bytes);
       break;
     case Collective::barrier:
       break;
@@ -100,7 +101,8 @@ void DirectOperation::finish() {
 
 void DirectOperation::combine(std::size_t offset_bytes) {
   std::vector<const void*> terms(static_cast<std::size_t>(ranks()));
-  for (int r = 0; r < ranks(); ++r) terms[static_cast<std::size_t>(r)] = payload_of(r) + offset_bytes;
+  for (int r = 0; r < ranks(); ++r)
+    terms[static_cast<std::size_t>(r)] = payload_of(r) + offset_bytes;
   const ReduceFunction reduce = kernels().reduce(request_.kind.type, request_.kind.reduction);
   reduce(request_.output, terms.data(), ranks(), request_.count);
 }

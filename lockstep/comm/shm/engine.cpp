@@ -9,8 +9,8 @@
 namespace lockstep::comm::shm {
 namespace {
 
-// Waking the thread costs the caller a system call and, on a busy machine, its core. What is smaller
-// is left to the next look of the thread, or to whoever waits.
+// Waking the thread costs the caller a system call and, on a busy machine, its core. What is
+// smaller is left to the next look of the thread, or to whoever waits.
 constexpr std::size_t kWakeFromBytes = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kLook{2};        // while collectives come
 constexpr std::chrono::milliseconds kActiveFor{50};  // after the last one
@@ -133,10 +133,10 @@ void Engine::fail_all(std::exception_ptr error) {
 std::exception_ptr Engine::abort_error() const {
   const std::string reason = segment_.abort_reason();
   if (reason.starts_with("collective #")) return std::make_exception_ptr(Disagreement(reason));
-  return std::make_exception_ptr(
-      PeerLost({"LS-4002", "rank " + std::to_string(segment_.rank()) + ", group " + options_.name,
-                reason, "a peer ended or hangs: look for the first rank that failed, this one only "
-                        "noticed"}));
+  return std::make_exception_ptr(PeerLost(
+      {"LS-4002", "rank " + std::to_string(segment_.rank()) + ", group " + options_.name, reason,
+       "a peer ended or hangs: look for the first rank that failed, this one only "
+       "noticed"}));
 }
 
 void Engine::wait(Operation& operation, std::chrono::milliseconds deadline) {
@@ -211,7 +211,8 @@ void Engine::run() {
     }
     if (queued_.load(std::memory_order_acquire)) last_work = Clock::now();
     WaitPolicy policy(true);  // computing threads come first
-    while (queued_.load(std::memory_order_acquire) && waiters_.load(std::memory_order_seq_cst) == 0) {
+    while (queued_.load(std::memory_order_acquire) &&
+           waiters_.load(std::memory_order_seq_cst) == 0) {
       const std::unique_lock lock(drive_, std::try_to_lock);
       if (!lock.owns_lock()) break;
       if (advance()) {

@@ -24,8 +24,9 @@ constexpr std::chrono::seconds kDeadline{60};
 
 /// What rank r holds at position i of collective k; any rank can tell.
 std::int64_t value_of(std::uint64_t k, int r, std::size_t i) {
-  return static_cast<std::int64_t>((k * 1000003 + static_cast<std::uint64_t>(r) * 7919 + i * 104729) %
-                                   100003) - 50000;
+  return static_cast<std::int64_t>(
+             (k * 1000003 + static_cast<std::uint64_t>(r) * 7919 + i * 104729) % 100003) -
+         50000;
 }
 
 Values values_of(std::uint64_t k, int r, std::size_t first, std::size_t count) {
@@ -138,8 +139,8 @@ void run_random_sequence(Engine& engine, int rank, int ranks, unsigned seed, int
     const auto collective = static_cast<Collective>(random() % 9);
     const std::size_t count = random_count(random);
     const bool later = random() % 2 == 0;
-    in_flight.emplace_back(make_try(seed * 1000U + static_cast<unsigned>(k), collective, count, rank, ranks),
-                           nullptr);
+    in_flight.emplace_back(
+        make_try(seed * 1000U + static_cast<unsigned>(k), collective, count, rank, ranks), nullptr);
     in_flight.back().second = engine.issue(in_flight.back().first.request);
     if (later && in_flight.size() < 8) continue;
     for (auto& [attempt, operation] : in_flight) {
@@ -221,21 +222,28 @@ Request request_of(Collective collective, ElementType type, std::size_t count, c
 }
 
 TEST(ShmEngine, OtherCountsAreRefusedOnEveryRankWithBothCallSites) {
-  for (const auto& error : errors_of({request_of(Collective::all_reduce, ElementType::f32, 409600, "a.cpp:1"),
-                                      request_of(Collective::all_reduce, ElementType::f32, 409598, "b.cpp:2")})) {
-    EXPECT_NE(error.find("rank 0 entered all_reduce (sum) of 409600 float32 at a.cpp:1"), std::string::npos) << error;
-    EXPECT_NE(error.find("rank 1 entered all_reduce (sum) of 409598 float32 at b.cpp:2"), std::string::npos) << error;
+  for (const auto& error :
+       errors_of({request_of(Collective::all_reduce, ElementType::f32, 409600, "a.cpp:1"),
+                  request_of(Collective::all_reduce, ElementType::f32, 409598, "b.cpp:2")})) {
+    EXPECT_NE(error.find("rank 0 entered all_reduce (sum) of 409600 float32 at a.cpp:1"),
+              std::string::npos)
+        << error;
+    EXPECT_NE(error.find("rank 1 entered all_reduce (sum) of 409598 float32 at b.cpp:2"),
+              std::string::npos)
+        << error;
   }
 }
 
 TEST(ShmEngine, OtherTypesAndOtherCollectivesAreRefused) {
-  for (const auto& error : errors_of({request_of(Collective::all_reduce, ElementType::f32, 4, ""),
-                                      request_of(Collective::all_reduce, ElementType::i32, 4, "")})) {
+  for (const auto& error :
+       errors_of({request_of(Collective::all_reduce, ElementType::f32, 4, ""),
+                  request_of(Collective::all_reduce, ElementType::i32, 4, "")})) {
     EXPECT_NE(error.find("4 float32"), std::string::npos) << error;
     EXPECT_NE(error.find("4 int32"), std::string::npos) << error;
   }
-  for (const auto& error : errors_of({request_of(Collective::all_reduce, ElementType::f32, 4, ""),
-                                      request_of(Collective::all_gather, ElementType::f32, 4, "")})) {
+  for (const auto& error :
+       errors_of({request_of(Collective::all_reduce, ElementType::f32, 4, ""),
+                  request_of(Collective::all_gather, ElementType::f32, 4, "")})) {
     EXPECT_NE(error.find("all_gather of 4"), std::string::npos) << error;
   }
 }
@@ -244,7 +252,8 @@ TEST(ShmEngine, ARankThatNeverComesIsNamedWhenTheDeadlinePasses) {
   const auto errors = run_ranks(3, [&](Engine& engine, const Segment& segment) {
     if (segment.rank() == 1) return;  // its engine goes, its peers' wait ends all the same
     std::vector<float> values(100000);
-    Request request = request_of(Collective::all_reduce, ElementType::f32, values.size(), "bucket 4");
+    Request request =
+        request_of(Collective::all_reduce, ElementType::f32, values.size(), "bucket 4");
     request.input = request.output = values.data();
     engine.wait(*engine.issue(request), 300ms);
   });

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::uint64_t kAhead = 8;  // steps sent before the others' are read
 
-// A result this large does not stay in a cache until somebody reads it: storing past the caches saves
-// fetching the lines that are overwritten.
+// A result this large does not stay in a cache until somebody reads it: storing past the caches
+// saves fetching the lines that are overwritten.
 constexpr std::size_t kStreamedOutputBytes = std::size_t{4} << 20;
 
 std::size_t piece_at(std::size_t total_bytes, std::size_t offset_bytes, std::size_t piece_bytes) {
@@ -90,7 +90,8 @@ void ExchangeSteps::enter(Slot& slot, const Progress& progress) {
   first_ = progress.steps;
   for (int r = 0; r < ranks(); ++r) {
     if (individual_ && r == rank()) continue;  // its own part is copied already
-    slot.stream_bytes = std::max<std::uint64_t>(slot.stream_bytes, outgoing_[static_cast<std::size_t>(r)].bytes);
+    slot.stream_bytes =
+        std::max<std::uint64_t>(slot.stream_bytes, outgoing_[static_cast<std::size_t>(r)].bytes);
   }
 }
 

@@ -11,9 +11,9 @@ inline constexpr std::uint32_t kMagic = 0x4c534d31;  // "LSM1"
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr int kMaxRanks = 1024;
-inline constexpr std::size_t kInlineBytes = 32;    // payload in the slot itself
-inline constexpr std::size_t kSiteBytes = 64;      // call site, cut off
-inline constexpr std::size_t kAbortBytes = 1024;   // text of the reason
+inline constexpr std::size_t kInlineBytes = 32;   // payload in the slot itself
+inline constexpr std::size_t kSiteBytes = 64;     // call site, cut off
+inline constexpr std::size_t kAbortBytes = 1024;  // text of the reason
 inline constexpr std::size_t kDirectBytes = 64 * 1024;
 
 /// What every rank must agree on before one byte of the others is used.
@@ -45,13 +45,13 @@ struct alignas(kLine) RankBlock {
   Counter reduced;   // pieces of its results that others may read
   Counter consumed;  // pieces of others' results it has read
 
-  alignas(kLine) std::atomic<std::uint32_t> bell;      // futex: changes when something may have come
-  std::atomic<std::uint32_t> sleeping;                 // 1 = wake me
+  alignas(kLine) std::atomic<std::uint32_t> bell;  // futex: changes when something may have come
+  std::atomic<std::uint32_t> sleeping;             // 1 = wake me
 
-  alignas(kLine) std::atomic<std::uint32_t> life;      // robust futex: thread id of the living
-  std::atomic<std::uint32_t> closed;                   // left on purpose
+  alignas(kLine) std::atomic<std::uint32_t> life;  // robust futex: thread id of the living
+  std::atomic<std::uint32_t> closed;               // left on purpose
   std::atomic<std::int64_t> process;
-  std::atomic<std::int64_t> heartbeat_ns;              // CLOCK_MONOTONIC, the same for all of a host
+  std::atomic<std::int64_t> heartbeat_ns;  // CLOCK_MONOTONIC, the same for all of a host
 };
 
 struct alignas(kPage) Header {

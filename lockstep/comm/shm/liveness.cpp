@@ -125,7 +125,9 @@ void Liveness::look_for_silence() {
     const std::chrono::nanoseconds silent(now_ns() - heard_ns);
     if (silent < limits_.silence) continue;
     const char state = state_of(block.process.load());
-    if (state == 'T') segment_.abort(text_of(other) + " is stopped (state T): kill -CONT lets it go on, but not this job");
+    if (state == 'T')
+      segment_.abort(text_of(other) +
+                     " is stopped (state T): kill -CONT lets it go on, but not this job");
     if (state == '\0' && block.closed.load() == 0) segment_.abort(text_of(other) + " ended");
   }
 }

@@ -72,10 +72,9 @@ void Operation::compare(int other) {
   if (theirs.fingerprint == fingerprint_) return;
   const int first = std::min(rank(), other);
   const int second = std::max(rank(), other);
-  const std::string what =
-      "collective #" + std::to_string(sequence_) + ": " +
-      text_of(first, slot_of(first).fingerprint, slot_of(first).site) + ", " +
-      text_of(second, slot_of(second).fingerprint, slot_of(second).site);
+  const std::string what = "collective #" + std::to_string(sequence_) + ": " +
+                           text_of(first, slot_of(first).fingerprint, slot_of(first).site) + ", " +
+                           text_of(second, slot_of(second).fingerprint, slot_of(second).site);
   segment_.abort(what);
   throw Disagreement(what);
 }
@@ -102,7 +101,8 @@ std::string Operation::missing() const {
     const bool here = slot_of(r).sequence.load(std::memory_order_acquire) == sequence_;
     (here ? slow : absent).push_back(r);
   }
-  if (!absent.empty()) return list_of(absent) + (absent.size() == 1 ? " has" : " have") + " not entered it";
+  if (!absent.empty())
+    return list_of(absent) + (absent.size() == 1 ? " has" : " have") + " not entered it";
   return "all ranks entered it; " + list_of(slow) + " stopped within it";
 }
 

@@ -158,7 +158,8 @@ TEST(ReduceKernel, EveryHalfPlusZeroIsItself) {
   for (int bits = 0; bits < 65536; ++bits) terms[0].push_back(static_cast<std::uint16_t>(bits));
   for (const Kernels* set : all_sets()) {
     for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
-      const auto sums = reduced(*set, type, Reduction::max, Terms<std::uint16_t>{terms[0], terms[0]});
+      const auto sums =
+          reduced(*set, type, Reduction::max, Terms<std::uint16_t>{terms[0], terms[0]});
       for (std::size_t bits = 0; bits < 65536; ++bits) {
         const bool f16 = type == ElementType::f16;
         const bool nan = f16 ? (bits & 0x7fff) > 0x7c00 : (bits & 0x7fff) > 0x7f80;
@@ -173,7 +174,8 @@ TEST(ReduceKernel, HalfSumsAreFormedInFloatAndRoundedOnceToTheNearest) {
   std::mt19937 random(5);
   Terms<std::uint16_t> terms(4, std::vector<std::uint16_t>(kCount));
   for (auto& term : terms) {
-    for (auto& bits : term) bits = static_cast<std::uint16_t>(random() % 0x7000 | (random() & 0x8000U));
+    for (auto& bits : term)
+      bits = static_cast<std::uint16_t>(random() % 0x7000 | (random() & 0x8000U));
   }
   for (const Kernels* set : all_sets()) {
     const auto sums = reduced(*set, ElementType::f16, Reduction::sum, terms);
@@ -191,9 +193,12 @@ TEST(ReduceKernel, HalfSumsAreFormedInFloatAndRoundedOnceToTheNearest) {
 }
 
 TEST(ReduceKernel, Bfloat16RoundsToNearestEvenAndKeepsNan) {
-  const auto bits = [](float value) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16); };
+  const auto bits = [](float value) {
+    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+  };
   // 256 + 1 lies half way between 256 and 258 (8 bits of precision): the even one is 256.
-  const Terms<std::uint16_t> terms{{bits(256.0F), bits(258.0F), 0x7fc0}, {bits(1.0F), bits(1.0F), 0}};
+  const Terms<std::uint16_t> terms{{bits(256.0F), bits(258.0F), 0x7fc0},
+                                   {bits(1.0F), bits(1.0F), 0}};
   for (const Kernels* set : all_sets()) {
     const auto sums = reduced(*set, ElementType::bf16, Reduction::sum, terms);
     EXPECT_EQ(sums[0], bits(256.0F)) << set->isa;

@@ -11,7 +11,9 @@ constexpr std::size_t kAlignBytes = 4096;  // of a block in the buffer
 // Steps that terms are staged ahead of the addition: what hides the other ranks' jitter.
 constexpr std::uint64_t kAhead = 4;
 
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
@@ -71,7 +73,8 @@ bool ReduceSteps::stage() {
     if (r == rank()) continue;
     const Slice part = slice(r, staged_);
     if (part.bytes > 0) {
-      writer_.copy(to, static_cast<const std::byte*>(request_.input) + part.offset_bytes, part.bytes);
+      writer_.copy(to, static_cast<const std::byte*>(request_.input) + part.offset_bytes,
+                   part.bytes);
     }
     to += layout.piece_bytes();
   }

@@ -1,6 +1,6 @@
-// Large reductions: the buffer is cut into one block a rank, each block into pieces. In step k every
-// rank stages piece k of the others' blocks, adds up piece k of its own, and reads piece k of the
-// others' results; the three run a few steps apart, so that ranks hardly wait for each other.
+// Large reductions: the buffer is cut into one block a rank, each block into pieces. In step k
+// every rank stages piece k of the others' blocks, adds up piece k of its own, and reads piece k of
+// the others' results; the three run a few steps apart, so that ranks hardly wait for each other.
 #pragma once
 #include <vector>
 

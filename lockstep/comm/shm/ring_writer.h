@@ -6,9 +6,9 @@
 namespace lockstep::comm::shm {
 
 /// Cores that share a cache pass lines on quickly: plain stores are fastest, for the reader too.
-/// Between cores that do not (or while a hypervisor has placed them so), a plain store first fetches
-/// a line that the reader's cache holds and costs four times as much as one that goes to memory.
-/// Which of the two holds changes while a program runs, so the writer measures its copies.
+/// Between cores that do not (or while a hypervisor has placed them so), a plain store first
+/// fetches a line that the reader's cache holds and costs four times as much as one that goes to
+/// memory. Which of the two holds changes while a program runs, so the writer measures its copies.
 class RingWriter {
  public:
   /// What is copied is ordered before whatever the caller publishes next.
@@ -26,8 +26,8 @@ class RingWriter {
   void switch_to(bool near);
 
   bool near_ = true;
-  std::uint32_t copies_ = 0;   // since the last switch
-  double cached_cost_ = 0;     // smoothed; 0 = not known yet
+  std::uint32_t copies_ = 0;  // since the last switch
+  double cached_cost_ = 0;    // smoothed; 0 = not known yet
   double streamed_cost_ = 0;
 };
 

@@ -21,7 +21,8 @@ constexpr std::uint32_t kAbortWritten = 2;
 Layout checked_layout(std::span<std::byte> memory, int ranks) {
   if (memory.size() < sizeof(Header)) refuse("it is smaller than its header");
   const auto& header = *reinterpret_cast<const Header*>(memory.data());
-  if (header.magic.load(std::memory_order_acquire) != kMagic) refuse("it was not made by this version");
+  if (header.magic.load(std::memory_order_acquire) != kMagic)
+    refuse("it was not made by this version");
   if (header.ranks != static_cast<std::uint32_t>(ranks)) {
     refuse("it is for " + std::to_string(header.ranks) + " ranks, expected " +
            std::to_string(ranks));
@@ -105,10 +106,12 @@ void Segment::abort(std::string_view reason) const {
 
 std::string Segment::abort_reason() const {
   // The writer may be killed between the two stores: then there is a reason, but no text of it.
-  for (int i = 0; i < 1000 && header_->abort.load(std::memory_order_acquire) != kAbortWritten; ++i) {
+  for (int i = 0; i < 1000 && header_->abort.load(std::memory_order_acquire) != kAbortWritten;
+       ++i) {
     futex_wait(header_->abort, 1, std::chrono::microseconds(100));
   }
-  if (header_->abort.load(std::memory_order_acquire) != kAbortWritten) return "another rank gave up";
+  if (header_->abort.load(std::memory_order_acquire) != kAbortWritten)
+    return "another rank gave up";
   return {header_->abort_text, strnlen(header_->abort_text, kAbortBytes)};
 }
 

@@ -1,4 +1,5 @@
-// One rank's view of a group's shared memory: where everything lies, who sleeps, whether it is over.
+// One rank's view of a group's shared memory: where everything lies, who sleeps, whether it is
+// over.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -17,8 +18,8 @@ class Segment {
   /// Prepares fresh zeroed memory of Layout::total_bytes().
   static void format(std::span<std::byte> memory, const Layout& layout);
 
-  /// \throws BadData (LS-4012) when the memory was not made by this version for `ranks` ranks: every
-  /// field of the header is checked against the bytes there are.
+  /// \throws BadData (LS-4012) when the memory was not made by this version for `ranks` ranks:
+  /// every field of the header is checked against the bytes there are.
   Segment(std::span<std::byte> memory, int rank, int ranks);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -44,9 +45,7 @@ class Segment {
 
   /// Ends the group for all its ranks; the first reason given is the one that counts.
   void abort(std::string_view reason) const;
-  [[nodiscard]] bool aborted() const {
-    return header_->abort.load(std::memory_order_acquire) != 0;
-  }
+  [[nodiscard]] bool aborted() const { return header_->abort.load(std::memory_order_acquire) != 0; }
   [[nodiscard]] std::string abort_reason() const;
   void wake(int rank) const;
 

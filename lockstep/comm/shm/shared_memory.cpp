@@ -58,7 +58,8 @@ Fd create_unlinked(std::size_t bytes) {
 
 SharedMemory::SharedMemory(Fd fd, std::size_t bytes, const std::string& where)
     : fd_(std::move(fd)), bytes_(bytes) {
-  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
+  void* const at =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
   if (at == MAP_FAILED) {
     throw EnvironmentFault({"LS-4011", where, "cannot map shared memory: " + reason(errno),
                             "see the limits of address space and locked memory (ulimit -v)"});

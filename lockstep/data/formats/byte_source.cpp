@@ -53,13 +53,19 @@ class FileSource : public ByteSource {
 
   [[noreturn]] void fail(int status, const std::string& why) const {
     if (status == Z_ERRNO) fail_to_open(name(), std::string("cannot be read: ") + strerror(errno));
-    const std::string what = status == Z_BUF_ERROR
-                                 ? "the gzip data break off: the file has " +
-                                       std::to_string(file_bytes_) + " bytes and should have more"
-                                 : "the gzip data are damaged (" + why + ")";
-    throw BadData({"LS-2005", name(),
-                   what + ", after " + std::to_string(offset_bytes()) + " inflated bytes",
-                   "copy or download the file again"});
+    // A damaged byte can make the data look longer than they are, so this need not be a short copy.
+    std::string what = "the gzip data break off: they have no end within the " +
+                       std::to_string(file_bytes_) +
+                       " bytes of the file, which is short or damaged";
+    if (status != Z_BUF_ERROR) {
+      const std::size_t colon = why.find(": ");  // zlib puts a name for the descriptor in front
+      what = "the gzip data are damaged (" +
+             why.substr(colon == std::string::npos ? 0 : colon + 2) + ")";
+    }
+    const auto inflated =
+        std::max(offset_bytes(), static_cast<std::uint64_t>(std::max<z_off_t>(gztell(file_), 0)));
+    if (inflated > 0) what += ", after " + std::to_string(inflated) + " inflated bytes";
+    throw BadData({"LS-2005", name(), what, "copy or download the file again"});
   }
 
   gzFile file_;

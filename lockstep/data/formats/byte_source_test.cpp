@@ -95,7 +95,23 @@ TEST(ByteSource, AFlippedBitFailsTheChecksumOfGzip) {
   write_file(scratch.file("whole.gz"), bytes_of(ramp(5000)));
   std::string damaged = content(scratch.file("whole.gz"));
   damaged[damaged.size() - 6] ^= 1;  // in the CRC
-  EXPECT_EQ(problem_of_reading<BadData>(scratch.write("bad.gz", damaged)).code, "LS-2005");
+  const Problem problem = problem_of_reading<BadData>(scratch.write("bad.gz", damaged));
+  EXPECT_EQ(problem.code, "LS-2005");
+  EXPECT_EQ(problem.what.find("<fd"), std::string::npos) << "the file has a name: " << problem.what;
+  EXPECT_EQ(problem.what.find("after 0 "), std::string::npos) << problem.what;
+}
+
+TEST(ByteSource, AFlippedByteIsNotTakenForAShortCopy) {
+  const test::ScratchFolder scratch;
+  write_file(scratch.file("whole.gz"), bytes_of(ramp(5000)));
+  const std::string whole = content(scratch.file("whole.gz"));
+  for (std::size_t at = 10; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    const Problem problem = problem_of_reading<BadData>(scratch.write("bad.gz", damaged));
+    EXPECT_NE(problem.what.find("damaged"), std::string::npos) << at << ": " << problem.what;
+    EXPECT_EQ(problem.what.find("should have more"), std::string::npos) << problem.what;
+  }
 }
 
 TEST(ByteSource, AMissingFileOfADebianPackageNamesThePackage) {

@@ -51,6 +51,10 @@ void check_labels(const ByteSource& source, CifarKind kind, std::span<const std:
   }
 }
 
+[[noreturn]] void fail_empty(const std::string& path) {
+  throw BadData({"LS-2002", path, "the file is empty", "copy or download the file again"});
+}
+
 [[noreturn]] void fail_truncated(const ByteSource& source, std::int64_t record, std::size_t got) {
   throw BadData(
       {"LS-2002", source.name() + ": offset " + std::to_string(source.offset_bytes() - got),
@@ -124,6 +128,21 @@ void parse_cifar(ByteSource& source, CifarKind kind, LabelledImages& images) {
   }
 }
 
+void check_cifar_files(const std::string& location, CifarPart part) {
+  const CifarFiles files = find_files(location, part);
+  for (const std::string& path : files.paths) {
+    const auto source = open_file(path);
+    if (file_bytes(path) == 0) fail_empty(path);
+    const std::int64_t record = record_bytes(files.kind);
+    const std::int64_t extra = source->compressed() ? 0 : file_bytes(path) % record;
+    if (extra == 0) continue;
+    throw BadData({"LS-2002", path + ": offset " + std::to_string(file_bytes(path) - extra),
+                   "the last record has " + std::to_string(extra) + " bytes, expected " +
+                       std::to_string(record),
+                   "copy or download the file again"});
+  }
+}
+
 void write_cifar(const std::string& path, CifarKind kind, const LabelledImages& images) {
   std::vector<std::uint8_t> bytes;
   for (std::int64_t i = 0; i < images.count; ++i) {
@@ -146,7 +165,9 @@ LabelledImages read_cifar(const std::string& location, CifarPart part) {
   images.pixels.reserve(static_cast<std::size_t>(count_images(files) * kCifarPixels));
   for (const std::string& path : files.paths) {
     const auto source = open_file(path);
+    const std::int64_t before = images.count;
     parse_cifar(*source, files.kind, images);
+    if (images.count == before) fail_empty(path);
   }
   return images;
 }

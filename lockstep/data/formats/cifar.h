@@ -29,6 +29,10 @@ enum class CifarPart { train, test };
 /// How many images read_cifar() would read, from the sizes of the files; 0 for a missing one.
 [[nodiscard]] std::int64_t count_cifar_images(const std::string& location, CifarPart part);
 
+/// What sizes tell of the files that read_cifar() would read.
+/// \throws EnvironmentFault when one is missing, BadData when one is empty or ends within a record.
+void check_cifar_files(const std::string& location, CifarPart part);
+
 /// Reads a folder with the standard names (data_batch_1..5.bin and test_batch.bin, or train.bin and
 /// test.bin), or one or more files separated by commas.
 /// \throws EnvironmentFault when a file is missing, BadData when it is corrupt.

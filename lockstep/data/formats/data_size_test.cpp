@@ -58,6 +58,31 @@ TEST(DataSize, TextCountsTheFileAndNotWhatACommandPrints) {
   EXPECT_EQ(resident_bytes(section(config::DataFormat::text, "!echo hello")), 0);
 }
 
+TEST(DataSize, AHeaderOfAbsurdDimensionsDoesNotOverflow) {
+  const test::ScratchFolder folder;
+  std::string header("\0\0\x08\x03", 4);
+  header += std::string(12, '\xff');
+  (void)folder.write("train-images-idx3-ubyte", header);
+  EXPECT_EQ(resident_bytes(section(config::DataFormat::idx, folder.path().string())), 0);
+}
+
+TEST(TrainSamples, AreToldFromHeadersSizesAndTheConfiguration) {
+  const test::ScratchFolder folder;
+  write_idx(folder.file("train-images-idx3-ubyte"), {{3, 4, 5}, std::vector<std::uint8_t>(60)});
+  EXPECT_EQ(train_samples(section(config::DataFormat::idx, folder.path().string())), 3);
+  config::DataSection text =
+      section(config::DataFormat::text, folder.write("a.txt", std::string(101, 'a')));
+  text.seq_len = 10;
+  EXPECT_EQ(train_samples(text), 10);
+  text.eval_fraction = 0.5;
+  EXPECT_EQ(train_samples(text), 4);
+  text.train_samples = 2;
+  EXPECT_EQ(train_samples(text), 2);
+  EXPECT_EQ(train_samples(section(config::DataFormat::synthetic, "")), kDefaultSyntheticSamples);
+  EXPECT_FALSE(train_samples(section(config::DataFormat::text, "!echo hello")).has_value());
+  EXPECT_FALSE(train_samples(section(config::DataFormat::cifar, "/nowhere")).has_value());
+}
+
 TEST(DataSize, WhatIsNotThereCountsNothing) {
   EXPECT_EQ(resident_bytes(section(config::DataFormat::idx, "/no/such/folder")), 0);
   EXPECT_EQ(resident_bytes(section(config::DataFormat::cifar, "/no/such/folder")), 0);

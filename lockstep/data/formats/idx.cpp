@@ -1,5 +1,6 @@
 #include "lockstep/data/formats/idx.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <limits>
@@ -106,11 +107,37 @@ void require_dims(const ByteSource& source, const std::vector<std::int64_t>& dim
        "images have 3 (count, height, width), labels 1");
 }
 
+void require_elements(const ByteSource& source, const std::vector<std::int64_t>& dims) {
+  if (std::find(dims.begin(), dims.end(), 0) == dims.end()) return;
+  fail(source, "LS-2003", 4, "an array of " + shape_text(dims) + " holds nothing",
+       "the header is damaged, or the file was never filled: copy or download it again");
+}
+
 IdxArray read_idx(const std::string& path, std::size_t dims) {
   const auto source = open_file(path);
   IdxArray array = parse_idx(*source);
   require_dims(*source, array.dims, dims);
+  require_elements(*source, array.dims);
   return array;
+}
+
+/// The dims that a file's header announces, as far as the file's size can hold them.
+std::vector<std::int64_t> header_dims(const std::string& path, std::size_t expected) {
+  const auto source = open_file(path);
+  std::vector<std::int64_t> dims = read_dims(*source);
+  require_dims(*source, dims, expected);
+  require_elements(*source, dims);
+  (void)checked_size(*source, dims);
+  return dims;
+}
+
+void require_equal_counts(const std::string& labels_file, std::int64_t labels,
+                          const std::string& images_file, std::int64_t images) {
+  if (labels == images) return;
+  throw BadData({"LS-2002", labels_file,
+                 std::to_string(labels) + " labels for " + std::to_string(images) + " images in " +
+                     images_file,
+                 "the two files do not belong together: copy or download them again"});
 }
 
 std::string images_path(const std::string& location, IdxPart part) {
@@ -119,7 +146,12 @@ std::string images_path(const std::string& location, IdxPart part) {
   const std::string name = part == IdxPart::train ? "train" : "t10k";
   const fs::path plain = fs::path(location) / (name + "-images-idx3-ubyte");
   const std::string packed = plain.string() + ".gz";
-  return fs::exists(plain, unreadable) && !fs::exists(packed, unreadable) ? plain.string() : packed;
+  if (fs::exists(packed, unreadable)) return packed;
+  if (fs::exists(plain, unreadable)) return plain.string();
+  throw EnvironmentFault({"LS-2001", location,
+                          "the folder has neither " + plain.filename().string() + " nor " +
+                              plain.filename().string() + ".gz",
+                          "name the folder that has one of them, or the images file itself"});
 }
 
 std::string labels_path(const std::string& images) {
@@ -166,9 +198,14 @@ void write_idx(const std::string& path, const IdxArray& array) {
 }
 
 std::vector<std::int64_t> read_idx_dims(const std::string& location, IdxPart part) {
-  const auto source = open_file(images_path(location, part));
-  std::vector<std::int64_t> dims = read_dims(*source);
-  require_dims(*source, dims, 3);
+  return header_dims(images_path(location, part), 3);
+}
+
+std::vector<std::int64_t> check_idx_files(const std::string& location, IdxPart part) {
+  const std::string path = images_path(location, part);
+  std::vector<std::int64_t> dims = header_dims(path, 3);
+  const std::string labels = labels_path(path);
+  require_equal_counts(labels, header_dims(labels, 1)[0], path, dims[0]);
   return dims;
 }
 
@@ -178,12 +215,7 @@ LabelledImages read_idx_images(const std::string& location, IdxPart part) {
   const std::string labels = labels_path(path);
   IdxArray images = read_idx(path, 3);
   IdxArray classes = read_idx(labels, 1);
-  if (classes.dims[0] != images.dims[0]) {
-    throw BadData({"LS-2002", labels,
-                   std::to_string(classes.dims[0]) + " labels for " +
-                       std::to_string(images.dims[0]) + " images in " + path,
-                   "the two files do not belong together: copy or download them again"});
-  }
+  require_equal_counts(labels, classes.dims[0], path, images.dims[0]);
   return {.count = images.dims[0],
           .channels = 1,
           .height = images.dims[1],

@@ -25,9 +25,12 @@ void write_idx(const std::string& path, const IdxArray& array);
 
 enum class IdxPart { train, test };  // "train-images-...", "t10k-images-..."
 
-/// [count, height, width] of the images that read_idx_images() would read, from the header alone.
-/// \throws as parse_idx(), EnvironmentFault when the file is missing.
+/// [count, height, width] of the images that read_idx_images() would read, from the header alone:
+/// none is 0. \throws as parse_idx(), EnvironmentFault when the file is missing.
 [[nodiscard]] std::vector<std::int64_t> read_idx_dims(const std::string& location, IdxPart part);
+
+/// The same, after a look at the labels' header. \throws as read_idx_images().
+[[nodiscard]] std::vector<std::int64_t> check_idx_files(const std::string& location, IdxPart part);
 
 /// Images with their labels. \param location a folder with the standard names (with or without
 /// ".gz"), or the images file, whose name must contain "images-idx3": the labels file is that name

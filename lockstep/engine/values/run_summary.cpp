@@ -44,8 +44,13 @@ void read_phases(const JsonFields& phases, PhaseTimes& times) {
 }  // namespace
 
 std::string to_json_text(const RunSummary& summary) {
-  ordered_json document{
-      {"status", summary.status}, {"steps", summary.steps}, {"final_loss", summary.final_loss}};
+  ordered_json document{{"status", summary.status},
+                        {"config_hash", summary.config_hash},
+                        {"steps", summary.steps},
+                        {"first_step", summary.first_step},
+                        {"steps_this_run", summary.steps_this_run},
+                        {"skipped_steps", summary.skipped_steps},
+                        {"final_loss", summary.final_loss}};
   if (summary.eval) {
     document["eval"] = ordered_json::parse(to_json_text(*summary.eval)).at("eval");
   }
@@ -68,7 +73,11 @@ RunSummary summary_from_json_text(const std::string& json) {
   const JsonFields fields(json, {"LS-7052", "summary.json"});
   RunSummary summary;
   summary.status = fields.text("status");
+  if (fields.has("config_hash")) summary.config_hash = fields.text("config_hash");
   summary.steps = fields.integer("steps");
+  summary.first_step = fields.integer_or("first_step", 1);
+  summary.steps_this_run = fields.integer_or("steps_this_run", summary.steps);
+  summary.skipped_steps = fields.integer_or("skipped_steps", 0);
   summary.final_loss = fields.number("final_loss");
   if (fields.has("eval")) summary.eval = eval_report_from_json(json);
   summary.counts_tokens = fields.has("tokens_per_s");

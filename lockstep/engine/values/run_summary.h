@@ -12,8 +12,12 @@
 namespace lockstep::engine {
 
 struct RunSummary {
-  std::string status = "done";  // done | stopped | failed
-  std::int64_t steps = 0;
+  std::string status = "done";      // done | stopped | failed
+  std::string config_hash;          // of the configuration that was run; empty = not known
+  std::int64_t steps = 0;           // of the whole run
+  std::int64_t first_step = 1;      // of this process: what a checkpoint held was not trained here
+  std::int64_t steps_this_run = 0;  // times, rates and bytes are over these
+  std::int64_t skipped_steps = 0;   // of the whole run: not finite, no update
   double final_loss = 0;
   std::optional<EvalReport> eval;
   bool counts_tokens = false;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lockstep/base/error.h"
 
@@ -11,7 +12,10 @@ namespace {
 
 RunSummary a_summary() {
   RunSummary summary;
+  summary.config_hash = "ef";
   summary.steps = 1876;
+  summary.first_step = 1001;
+  summary.steps_this_run = 876;
   summary.final_loss = 0.0931;
   summary.eval = EvalReport{1876, 0.2104, 0.9287, std::nullopt, 10000, 3.1};
   summary.samples_or_tokens_per_s = 1284.5;
@@ -34,6 +38,8 @@ RunSummary a_summary() {
 TEST(RunSummary, HasTheKeysOfTheContract) {
   const auto json = nlohmann::json::parse(to_json_text(a_summary()));
   EXPECT_EQ(json["status"], "done");
+  EXPECT_EQ(json["first_step"], 1001);
+  EXPECT_EQ(json["steps_this_run"], 876);
   EXPECT_EQ(json["eval"]["accuracy"], 0.9287);
   EXPECT_EQ(json["samples_per_s"], 1284.5);
   EXPECT_FALSE(json.contains("tokens_per_s"));
@@ -60,13 +66,27 @@ TEST(RunSummary, SurvivesTheTripThroughItsText) {
   EXPECT_EQ(got.measured.runtime, 70);
 }
 
+// Version 0.1 wrote summaries without these fields: a kept one must still be readable.
+TEST(RunSummary, WithoutTheYoungerFieldsItIsOfARunFromTheStart) {
+  auto old = nlohmann::json::parse(to_json_text(a_summary()));
+  for (const char* key : {"config_hash", "first_step", "steps_this_run", "skipped_steps"}) {
+    old.erase(key);
+  }
+  const RunSummary got = summary_from_json_text(old.dump());
+  EXPECT_EQ(got.first_step, 1);
+  EXPECT_EQ(got.steps_this_run, 1876);
+  EXPECT_EQ(got.config_hash, "");
+}
+
 TEST(RunSummary, EveryFieldThatIsMissingOrWrongIsBadData) {
   const auto good = nlohmann::json::parse(to_json_text(a_summary()));
+  const std::set<std::string> optional{"eval", "config_hash", "first_step", "steps_this_run",
+                                       "skipped_steps"};
   for (const auto& [key, value] : good.items()) {
     auto wrong = good;
     wrong[key] = nlohmann::json::array({"x"});
     EXPECT_THROW((void)summary_from_json_text(wrong.dump()), BadData) << key;
-    if (key == "eval") continue;
+    if (optional.contains(key)) continue;
     auto missing = good;
     missing.erase(key);
     EXPECT_THROW((void)summary_from_json_text(missing.dump()), BadData) << key;

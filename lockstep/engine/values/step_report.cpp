@@ -49,9 +49,12 @@ std::vector<PhaseTimes> from_columns(const JsonFields& columns) {
 }  // namespace
 
 std::string to_json_text(const StepReport& report) {
-  ordered_json line{{"step", report.step},   {"total_steps", report.total_steps},
-                    {"epoch", report.epoch}, {"loss", report.loss},
-                    {"lr", report.lr},       {"grad_norm", report.grad_norm}};
+  ordered_json line{{"step", report.step},
+                    {"total_steps", report.total_steps},
+                    {"epoch", report.epoch},
+                    {"loss", report.loss},
+                    {"lr", report.lr}};
+  if (report.grad_norm) line["grad_norm"] = *report.grad_norm;
   if (report.tokens > 0) line["tokens"] = report.tokens;
   line["samples"] = report.samples;
   put_times(line, report.times);
@@ -70,7 +73,7 @@ StepReport step_report_from_json(const std::string& line) {
   report.epoch = fields.number("epoch");
   report.loss = fields.number("loss");
   report.lr = fields.number("lr");
-  report.grad_norm = fields.number("grad_norm");
+  if (fields.has("grad_norm")) report.grad_norm = fields.number("grad_norm");
   report.tokens = fields.integer_or("tokens", 0);
   report.samples = fields.integer_or("samples", 0);
   report.times = get_times(fields);

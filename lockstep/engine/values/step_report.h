@@ -18,15 +18,16 @@ struct PhaseTimes {
 };
 
 struct StepReport {
-  std::int64_t step = 0;  // 1 after the first update
+  std::int64_t step = 0;  // 1 after the first update; of a skipped step: the update not made
   std::int64_t total_steps = 0;
   double epoch = 0;  // epochs done, with fraction
   double loss = 0;   // mean over the global batch, nats
   double lr = 0;
-  double grad_norm = 0;              // of the mean gradient, before clipping; 0 when not computed
-  std::int64_t samples = 0;          // of this step, over all ranks
-  std::int64_t tokens = 0;           // 0 unless the model counts tokens
-  PhaseTimes times;                  // of the printing rank
+  std::optional<double>
+      grad_norm;             // of the mean gradient, before clipping; only when clipping is on
+  std::int64_t samples = 0;  // of this step, over all ranks
+  std::int64_t tokens = 0;   // 0 unless the model counts tokens
+  PhaseTimes times;          // of the printing rank
   std::vector<PhaseTimes> per_rank;  // one per data-parallel rank, of the step before this one
   std::int64_t peak_rss_bytes = 0;
   std::int64_t comm_bytes = 0;  // payload of this rank in this step

@@ -59,6 +59,14 @@ TEST(StepReport, ALossThatIsNotFiniteArrivesAsNan) {
   EXPECT_TRUE(got.skipped);
 }
 
+TEST(StepReport, ANormThatWasNotComputedIsLeftOut) {
+  StepReport sent = a_report();
+  sent.grad_norm = std::nullopt;
+  EXPECT_EQ(to_json_text(sent).find("grad_norm"), std::string::npos);
+  EXPECT_FALSE(step_report_from_json(to_json_text(sent)).grad_norm);
+  EXPECT_EQ(step_report_from_json(to_json_text(a_report())).grad_norm, 2.5);
+}
+
 TEST(StepReport, TokensAreCountedBesideSamples) {
   StepReport sent = a_report();
   sent.tokens = 32768;

@@ -27,8 +27,9 @@ BlockStats embed(std::int64_t seq_len, std::int64_t width, const config::ModelSe
   block.name = "embed";
   block.parameters = {{"embed.wte.weight", {config.vocab_size, width}, Split::vocab, false},
                       {"embed.wpe.weight", {seq_len, width}, Split::none, false}};
-  block.activation_elements = static_cast<double>(seq_len * width);  // kept by the next norm
-  block.peak_temporary_elements = static_cast<double>(seq_len * width);
+  const double output = static_cast<double>(seq_len) * static_cast<double>(width);
+  block.activation_elements = output;  // kept by the next norm
+  block.peak_temporary_elements = output;
   return block;
 }
 
@@ -59,10 +60,13 @@ BlockStats transformer(const std::string& name, std::int64_t seq_len,
   }
   // Dropout keeps its two masks and the unmasked projections are gone.
   if (config.dropout > 0) block.activation_elements += 2 * tokens * channels;
-  // Backward of GELU holds gradients before and after it beside the residual's; of attention, those
-  // of q, k and v twice and of one block's shares.
-  const double attention = 8 * channels + (keeps_shares ? heads * kQueryBlock : 0);
-  block.peak_temporary_elements = tokens * std::max(9 * channels, attention);
+  // Backward of fc2 holds the residual's gradient and GELU's beside its weight's. Without such a
+  // one, that of GELU holds gradients before and after it; of attention, those of q, k and v twice
+  // and of one block's shares.
+  const auto block_keys = static_cast<double>(std::min(kQueryBlock, seq_len));
+  const double attention = 8 * channels + (keeps_shares ? heads * block_keys : 0);
+  block.peak_temporary_elements = 5 * tokens * channels;
+  block.between_temporary_elements = tokens * std::max(9 * channels, attention);
   return block;
 }
 

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "lockstep/base/saturated.h"
 #include "lockstep/model/stats/families.h"
 
 namespace lockstep::model {
@@ -10,10 +11,15 @@ BlockStats linear_block(const std::string& name, std::int64_t inputs, std::int64
   block.name = name;
   block.parameters = {{name + ".fc.weight", {outputs, inputs}, Split::column, false},
                       {name + ".fc.bias", {outputs}, Split::column, false}};
-  block.forward_flops = 2.0 * static_cast<double>(inputs * outputs);
+  const auto in = static_cast<double>(inputs);
+  const auto out = static_cast<double>(outputs);
+  block.forward_flops = 2 * in * out;
   // The output is kept by its ReLU and by the next layer; the head's by the loss.
-  block.activation_elements = static_cast<double>(outputs);
-  block.peak_temporary_elements = static_cast<double>(inputs + outputs);
+  block.activation_elements = out;
+  // Beside the weight's gradient: that of the output, for which the output has gone, and that of
+  // the input. Before it, ReLU's backward holds gradients before and after it.
+  block.peak_temporary_elements = in;
+  block.between_temporary_elements = 2 * out;
   return block;
 }
 
@@ -22,7 +28,8 @@ BlockStats linear_block(const std::string& name, std::int64_t inputs, std::int64
 ModelStats mlp_stats(const config::ModelSection& config, std::int64_t /*seq_len*/) {
   ModelStats stats;
   stats.family = "mlp";
-  stats.input_bytes_per_sample = config.inputs * 4 + 8;  // fp32 features, int64 class
+  // fp32 features, int64 class
+  stats.input_bytes_per_sample = (Saturated(config.inputs) * 4 + 8).value();
   std::int64_t features = config.inputs;
   for (std::int64_t i = 0; i < config.layers; ++i) {
     stats.blocks.push_back(linear_block("layers." + std::to_string(i), features, config.width));
@@ -30,8 +37,9 @@ ModelStats mlp_stats(const config::ModelSection& config, std::int64_t /*seq_len*
   }
   stats.blocks.push_back(linear_block("head", features, config.classes));
   stats.blocks.back().activation_fp32_bytes = 4;  // the loss keeps one logarithm a sample
-  stats.blocks.front().activation_elements += static_cast<double>(config.inputs);
-  stats.blocks.front().peak_temporary_elements -= static_cast<double>(config.inputs);
+  stats.blocks.back().between_temporary_elements = static_cast<double>(config.classes);  // no ReLU
+  stats.blocks.front().cast_input_elements = static_cast<double>(config.inputs);
+  stats.blocks.front().peak_temporary_elements = 0;  // the batch needs no gradient
   return stats;
 }
 

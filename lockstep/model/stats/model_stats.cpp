@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "lockstep/base/saturated.h"
 #include "lockstep/model/stats/families.h"
 
 namespace lockstep::model {
@@ -27,15 +28,15 @@ const FamilyStats& row_of(config::Family family) {
 std::span<const FamilyStats> family_stats() { return kFamilies; }
 
 std::int64_t ParameterStats::count() const {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+  return std::accumulate(shape.begin(), shape.end(), Saturated(1), std::multiplies<>()).value();
 }
 
 std::int64_t ModelStats::parameters() const {
-  std::int64_t sum = 0;
+  Saturated sum;
   for (const BlockStats& block : blocks) {
     for (const ParameterStats& parameter : block.parameters) sum += parameter.count();
   }
-  return sum;
+  return sum.value();
 }
 
 double ModelStats::forward_flops_per_sample() const {

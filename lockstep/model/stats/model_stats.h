@@ -28,7 +28,10 @@ struct BlockStats {
   double forward_flops = 0;                // of one sample; backward = 2 x
   double activation_elements = 0;          // saved for backward, of one sample, in compute type
   double activation_fp32_bytes = 0;  // saved for backward whatever the compute type, of one sample
-  double peak_temporary_elements = 0;  // live beyond the saved ones while it runs, of one sample
+  double cast_input_elements = 0;  // saved under bf16 compute only: in fp32 it is the batch itself
+  // Live beyond the saved ones in backward, of one sample: beside the gradient of a parameter ...
+  double peak_temporary_elements = 0;
+  double between_temporary_elements = 0;  // ... and while there is none
 };
 
 struct ModelStats {

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "lockstep/base/saturated.h"
 #include "lockstep/model/stats/families.h"
 
 namespace lockstep::model {
@@ -78,7 +79,8 @@ std::vector<ResnetStage> resnet_stages(std::int64_t depth) {
 ModelStats resnet_stats(const config::ModelSection& config, std::int64_t /*seq_len*/) {
   ModelStats stats;
   stats.family = "resnet";
-  stats.input_bytes_per_sample = config.channels * config.image_size * config.image_size * 4 + 8;
+  const Saturated pixels = Saturated(config.image_size) * config.image_size;
+  stats.input_bytes_per_sample = (pixels * config.channels * 4 + 8).value();
   const std::vector<ResnetStage> stages = resnet_stages(config.depth);
   LOCKSTEP_CHECK(!stages.empty(), "statistics of a depth that check_model refuses");
   Planes planes{stages.front().width, config.image_size};

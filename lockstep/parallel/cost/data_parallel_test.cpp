@@ -133,6 +133,61 @@ TEST(DataParallelCost, SharesTheCoresBetweenRanks) {
   EXPECT_GT(four.estimate().forward_s, 3 * fast);
 }
 
+TEST(DataParallelCost, DividesTheCoresHoweverManyRanksThereAre) {
+  // The same batch in all: 64 ranks share two cores and have more to say to each other.
+  Case two(2, 32);
+  Case many(64, 1);
+  EXPECT_GE(many.estimate().step_s, two.estimate().step_s);
+}
+
+TEST(DataParallelCost, IsSlowerWhereThreadsOfARankWaitForACore) {
+  Case one(2);
+  Case two(2);  // two threads each, on two cores
+  two.config.run.threads = 2;
+  EXPECT_GT(two.estimate().forward_s, 1.5 * one.estimate().forward_s);
+  Case alone(1);
+  alone.config.run.threads = 2;
+  EXPECT_LT(alone.estimate().forward_s, one.estimate().forward_s) << "both threads have a core";
+}
+
+/// Peak activations of an MLP as a lockstep-worker measured them, in bytes.
+struct MeasuredMlp {
+  std::int64_t layers, width, micro_batch, measured_bytes;
+};
+
+TEST(DataParallelCost, PlansTheActivationsOfAnMlpWithinThreePercentOfMeasurements) {
+  for (const MeasuredMlp& mlp : {MeasuredMlp{3, 256, 32, 836'616},
+                                 {3, 512, 256, 3'150'000},
+                                 {3, 256, 4096, 20'971'528},
+                                 {6, 64, 1024, 2'097'160}}) {
+    Case c(1);
+    c.config.model = {};
+    c.config.model.layers = mlp.layers;
+    c.config.model.width = mlp.width;
+    c.plan.batch.micro_batch = mlp.micro_batch;
+    const auto planned = static_cast<double>(c.estimate().memory.activations);
+    EXPECT_NEAR(planned / static_cast<double>(mlp.measured_bytes), 1, 0.03)
+        << mlp.layers << " x " << mlp.width << ", " << mlp.micro_batch << " samples";
+  }
+}
+
+TEST(DataParallelCost, PlansTheActivationsOfASmallGptWithinThreePercentOfMeasurements) {
+  struct Measured {
+    std::int64_t seq_len, micro_batch, measured_bytes;
+  };
+  for (const Measured& gpt : {Measured{16, 2, 451'848}, {128, 64, 101'023'752}}) {
+    Case c(1);
+    c.config.model.layers = 2;
+    c.config.model.width = 64;
+    c.config.model.heads = 2;
+    c.config.model.vocab_size = 256;
+    c.config.data.seq_len = gpt.seq_len;
+    c.plan.batch.micro_batch = gpt.micro_batch;
+    const auto planned = static_cast<double>(c.estimate().memory.activations);
+    EXPECT_NEAR(planned / static_cast<double>(gpt.measured_bytes), 1, 0.03) << gpt.seq_len;
+  }
+}
+
 TEST(DataParallelCost, TakesTheRateOfADeviceWhereItIsKnown) {
   Case c(1);
   const double cpu = c.estimate().forward_s;

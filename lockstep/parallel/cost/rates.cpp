@@ -7,8 +7,11 @@ namespace lockstep::parallel {
 RankRates rank_rates(const Setting& setting) {
   const bool bf16 = setting.config.precision.compute == config::Dtype::bf16;
   const double share = static_cast<double>(setting.host.cores) / setting.world_size;
-  const double cores = std::min<double>(setting.config.run.threads, share);
+  const double threads = setting.config.run.threads;
+  const bool waits = threads > 1 && threads > share;
+  const double cores = std::min(threads, share) / (waits ? kOversubscribedThreads : 1);
   RankRates rates;
+  rates.crowding = std::max(1.0, 1 / share);
   rates.matmul_flops_per_s = cores * (bf16 ? kCoreBf16FlopsPerS : kCoreFp32FlopsPerS);
   rates.copy_bytes_per_s = cores * kCoreCopyBytesPerS;
   if (setting.host.devices.empty()) return rates;

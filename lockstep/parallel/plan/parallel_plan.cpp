@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/saturated.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -69,6 +70,12 @@ ParallelPlan plan_from(const Json& json) {
 }
 
 }  // namespace
+
+std::int64_t MemoryPlan::total() const {
+  return (Saturated(parameters) + gradients + optimizer + activations + buffers + communication +
+          runtime)
+      .value();
+}
 
 std::string to_json_text(const ParallelPlan& plan) {
   const Json json{

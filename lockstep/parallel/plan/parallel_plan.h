@@ -20,9 +20,8 @@ struct MemoryPlan {
   std::int64_t buffers = 0;
   std::int64_t communication = 0;
   std::int64_t runtime = 0;
-  [[nodiscard]] std::int64_t total() const {
-    return parameters + gradients + optimizer + activations + buffers + communication + runtime;
-  }
+  /// At most the largest number: parts of an absurd plan do not overflow.
+  [[nodiscard]] std::int64_t total() const;
 };
 
 struct ParallelPlan {

@@ -1,0 +1,30 @@
+#include "lockstep/cli/train_front.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace lockstep::cli {
+namespace {
+
+TEST(TrainFront, TheCommandToGoOnIsWholeAndReadyForAShell) {
+  std::ostringstream sink;
+  const Context context{.out = sink, .err = sink, .program_path = "/opt/bin/lockstep"};
+  const Args args({{"--set", {"optimizer.lr=0.05", "data.train=!zcat it's.gz"}},
+                   {"--nproc-per-node", {"2"}},
+                   {"--as", {}},
+                   {"--master-addr", {}},
+                   {"--master-port", {}},
+                   {"--resume", {"none"}},
+                   {"--run-dir", {}},
+                   {"--json", {}},
+                   {"--quiet", {""}},
+                   {"--no-color", {}}},
+                  {"my runs/a.toml"});
+  EXPECT_EQ(command_to_go_on(args, context, "runs/a-1"),
+            "/opt/bin/lockstep train 'my runs/a.toml' --set optimizer.lr=0.05 --set "
+            "'data.train=!zcat it'\\''s.gz' --nproc-per-node 2 --quiet --run-dir runs/a-1");
+}
+
+}  // namespace
+}  // namespace lockstep::cli

@@ -1,0 +1,53 @@
+// Copies past the caches. Internal linkage: see reduce_kernel_impl.h.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace lockstep::comm::shm {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr std::size_t kVector = 64;
+inline void stream_vector(std::byte* out, const std::byte* in) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(out),
+                      _mm512_loadu_si512(reinterpret_cast<const void*>(in)));
+}
+#elif defined(__AVX2__)
+constexpr std::size_t kVector = 32;
+inline void stream_vector(std::byte* out, const std::byte* in) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(out),
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
+}
+#elif defined(__x86_64__)
+constexpr std::size_t kVector = 16;
+inline void stream_vector(std::byte* out, const std::byte* in) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(out),
+                   _mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+}
+#endif
+
+void copy_stream_bytes(void* out, const void* in, std::size_t bytes) {
+#if defined(__x86_64__)
+  auto* to = static_cast<std::byte*>(out);
+  const auto* from = static_cast<const std::byte*>(in);
+  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(to) % kVector;
+  const std::size_t head = misaligned == 0 ? 0 : kVector - misaligned;
+  if (bytes < head + kVector) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  std::memcpy(to, from, head);
+  std::size_t at = head;
+  for (; at + kVector <= bytes; at += kVector) stream_vector(to + at, from + at);
+  std::memcpy(to + at, from + at, bytes - at);
+#else
+  std::memcpy(out, in, bytes);
+#endif
+}
+
+}  // namespace
+}  // namespace lockstep::comm::shm
