@@ -6,8 +6,8 @@
 
 namespace lockstep::test {
 
-/// Runs body(group) on `size` ranks (over shared memory unless told otherwise) and fails the calling
-/// test when a rank fails, showing what it printed; the first failing rank ends the others. The
+/// Runs body(group) on `size` ranks (over shared memory unless told otherwise) and fails the
+/// calling test when a rank fails, showing what it printed; the first failing rank ends the others. The
 /// parent runs no body: it serves the store and waits (at most two minutes). Ranks are processes
 /// because LibTorch's CPU generator and autograd engine are global; they re-enter the same test and
 /// run only this call's body.

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "lockstep/comm/records/disagreement.h"
+
 namespace lockstep::comm::shm {
 namespace {
 
@@ -93,10 +95,35 @@ void ExchangeSteps::enter(Slot& slot, const Progress& progress) {
     slot.stream_bytes =
         std::max<std::uint64_t>(slot.stream_bytes, outgoing_[static_cast<std::size_t>(r)].bytes);
   }
+  if (!request_.kind.uneven) return;
+  std::byte* const counts = segment_.direct(rank(), progress.sequence);
+  for (std::size_t r = 0; r < outgoing_.size(); ++r) {
+    const std::uint64_t bytes = outgoing_[r].bytes;
+    std::memcpy(counts + r * sizeof bytes, &bytes, sizeof bytes);
+  }
+}
+
+/// Uneven counts are not in the fingerprint: what each rank sends must be what is expected of it.
+void ExchangeSteps::compare_counts() const {
+  for (int r = 0; r < ranks(); ++r) {
+    std::uint64_t sent = 0;
+    const auto place = static_cast<std::size_t>(rank()) * sizeof sent;
+    std::memcpy(&sent, segment_.direct(r, sequence()) + place, sizeof sent);
+    const std::size_t expected = incoming_[static_cast<std::size_t>(r)].bytes;
+    if (sent == expected) continue;
+    const std::string what = "collective #" + std::to_string(sequence()) + ": in all_to_all, rank " +
+                             std::to_string(r) + " sends " +
+                             std::to_string(sent / element_bytes()) + " elements to rank " +
+                             std::to_string(rank()) + ", which expects " +
+                             std::to_string(expected / element_bytes()) + " from it";
+    segment_.abort(what);
+    throw Disagreement(what);
+  }
 }
 
 /// The longest stream of all ranks, each of which knows only its own.
 void ExchangeSteps::learn_steps() {
+  if (request_.kind.uneven) compare_counts();
   std::uint64_t longest = 0;
   for (int r = 0; r < ranks(); ++r) longest = std::max(longest, slot_of(r).stream_bytes);
   const std::size_t piece = segment_.layout().piece_bytes();

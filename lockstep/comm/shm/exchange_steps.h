@@ -31,6 +31,7 @@ class ExchangeSteps : public Operation {
   void plan_common(bool sends, bool reads_all);
   void plan_parts();
   void learn_steps();
+  void compare_counts() const;
   bool send();
   bool read();
   [[nodiscard]] bool all_at_least(Counter RankBlock::*counter, std::uint64_t value) const;

@@ -15,6 +15,7 @@ inline constexpr std::size_t kInlineBytes = 32;   // payload in the slot itself
 inline constexpr std::size_t kSiteBytes = 64;     // call site, cut off
 inline constexpr std::size_t kAbortBytes = 1024;  // text of the reason
 inline constexpr std::size_t kDirectBytes = 64 * 1024;
+inline constexpr std::size_t kMailPieces = 2;  // of a message between two ranks, on their way
 
 /// What every rank must agree on before one byte of the others is used.
 struct Fingerprint {
@@ -54,6 +55,22 @@ struct alignas(kLine) RankBlock {
   std::atomic<std::int64_t> heartbeat_ns;  // CLOCK_MONOTONIC, the same for all of a host
 };
 
+/// In front of each piece of a message from one rank to another.
+struct alignas(kLine) MailStamp {
+  std::uint64_t message_bytes;
+  std::uint64_t piece_bytes;
+  std::uint32_t type;  // ElementType
+  std::int32_t tag;
+  std::uint32_t is_first;  // piece of its message
+};
+
+/// A ring of pieces for one ordered pair of ranks; the pieces stand behind it.
+struct alignas(kPage) Mailbox {
+  Counter posted;  // pieces, by the sender
+  Counter taken;   // pieces, by the receiver
+  MailStamp stamps[kMailPieces];
+};
+
 struct alignas(kPage) Header {
   std::atomic<std::uint32_t> magic;  // written last
   std::uint32_t ranks;
@@ -75,12 +92,25 @@ class Layout {
   [[nodiscard]] std::size_t block_offset(int rank) const {
     return sizeof(Header) + static_cast<std::size_t>(rank) * sizeof(RankBlock);
   }
-  /// Two buffers for small messages, then the ring of terms, then the ring of results.
+  /// Two buffers for small messages, the ring of terms, the ring of results, and a mailbox for each
+  /// other rank.
   [[nodiscard]] std::size_t data_offset(int rank) const {
     const std::size_t blocks = block_offset(ranks_);
     return (blocks + kPage - 1) / kPage * kPage + static_cast<std::size_t>(rank) * data_bytes();
   }
-  [[nodiscard]] std::size_t data_bytes() const { return 2 * kDirectBytes + 2 * ring_bytes_; }
+  [[nodiscard]] std::size_t data_bytes() const {
+    return mail_offset() + static_cast<std::size_t>(ranks_ - 1) * mailbox_bytes();
+  }
+  /// In a rank's data.
+  [[nodiscard]] std::size_t mail_offset() const { return 2 * kDirectBytes + 2 * ring_bytes_; }
+  [[nodiscard]] std::size_t mailbox_bytes() const {
+    return sizeof(Mailbox) + kMailPieces * mail_piece_bytes();
+  }
+  /// There are ranks^2 mailboxes: the more ranks, the smaller the pieces.
+  [[nodiscard]] std::size_t mail_piece_bytes() const {
+    if (ranks_ <= 8) return 8 * kPage;
+    return ranks_ <= 32 ? 2 * kPage : kPage;
+  }
   [[nodiscard]] std::size_t total_bytes() const { return data_offset(ranks_); }
   [[nodiscard]] std::size_t ring_bytes() const { return ring_bytes_; }
   [[nodiscard]] std::size_t piece_bytes() const { return piece_bytes_; }

@@ -49,7 +49,7 @@ bool Operation::advance(Progress& progress) {
   moved = move() || moved;
   if (met() && finished()) {
     leave(progress);
-    done_.store(true, std::memory_order_release);
+    complete();
     return true;
   }
   return moved;
@@ -79,9 +79,10 @@ void Operation::compare(int other) {
   throw Disagreement(what);
 }
 
-void Operation::fail(std::exception_ptr error) {
-  error_ = std::move(error);
-  done_.store(true, std::memory_order_release);
+std::string Operation::title() const {
+  const std::string text =
+      std::string(name(request_.kind.collective)) + " #" + std::to_string(sequence_);
+  return request_.site.empty() ? text : text + " (" + request_.site + ")";
 }
 
 int Operation::deserter() const {

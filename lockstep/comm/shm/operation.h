@@ -1,14 +1,14 @@
 // One collective in flight: a state machine that is driven without ever blocking.
 #pragma once
-#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "lockstep/comm/records/flight_recorder.h"
+#include "lockstep/comm/shm/completion.h"
 #include "lockstep/comm/shm/fingerprint.h"
 #include "lockstep/comm/shm/reduce_kernel.h"
 #include "lockstep/comm/shm/ring_writer.h"
@@ -27,6 +27,9 @@ struct Request {
   std::vector<std::size_t> receive_counts;  // and from each
   std::string site;                         // call site: "trainer.cpp:88", "bucket 4"
   Ticket ticket;                            // of the flight record
+  /// Also bounds it while nobody waits; 0 = whoever waits brings a deadline.
+  std::chrono::milliseconds deadline{0};
+  std::shared_ptr<const void> owner;  // of the buffers: kept until it is done
 };
 
 /// What the operations of one group share, each starting where the one before ended.
@@ -35,12 +38,9 @@ struct Progress {
   std::uint64_t steps = 0;     // of the rings, equal on all ranks between two operations
 };
 
-class Operation {
+class Operation : public Completion {
  public:
   Operation(const Segment& segment, RingWriter& writer, Request request);
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
-  virtual ~Operation() = default;
 
   /// Enters the collective: others see it from now on.
   void start(Progress& progress);
@@ -48,18 +48,13 @@ class Operation {
   [[nodiscard]] bool advance(Progress& progress);
 
   [[nodiscard]] bool started() const { return sequence_ != 0; }
-  [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
-  /// Ends it with an error that every later wait() throws.
-  void fail(std::exception_ptr error);
-  [[nodiscard]] std::exception_ptr error() const { return error_; }
-
   [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
   [[nodiscard]] const Request& request() const { return request_; }
   [[nodiscard]] std::size_t moved_bytes() const { return moved_bytes_; }
+  [[nodiscard]] std::string title() const override;
   /// "rank 1 has not entered it", "ranks 0 and 2 stopped within it".
-  [[nodiscard]] std::string missing() const;
-  /// A rank that this one still needs and that has left the group; -1 = none.
-  [[nodiscard]] int deserter() const;
+  [[nodiscard]] std::string missing() const override;
+  [[nodiscard]] int deserter() const override;
 
  protected:
   /// Puts the payload where others read it; `slot` is this rank's.
@@ -91,8 +86,6 @@ class Operation {
   const Fingerprint fingerprint_;
   std::uint64_t sequence_ = 0;
   int met_ = 0;  // ranks below this one have been seen to enter the same collective
-  std::exception_ptr error_;
-  std::atomic<bool> done_{false};
 };
 
 /// The way that suits the request: at once for what is small, else in steps through the rings.

@@ -52,6 +52,12 @@ void Segment::format(std::span<std::byte> memory, const Layout& layout) {
                  "memory that does not fit its layout");
   auto* const header = new (memory.data()) Header{};
   for (int r = 0; r < layout.ranks(); ++r) new (memory.data() + layout.block_offset(r)) RankBlock{};
+  for (int from = 0; from < layout.ranks(); ++from) {
+    std::byte* mail = memory.data() + layout.data_offset(from) + layout.mail_offset();
+    for (int other = 1; other < layout.ranks(); ++other, mail += layout.mailbox_bytes()) {
+      new (mail) Mailbox{};
+    }
+  }
   header->ranks = static_cast<std::uint32_t>(layout.ranks());
   header->ring_bytes = layout.ring_bytes();
   header->piece_bytes = layout.piece_bytes();
@@ -75,6 +81,12 @@ void Segment::publish(std::atomic<std::uint64_t>& counter, std::uint64_t value) 
   for (int r = 0; r < ranks(); ++r) {
     if (r != rank_ && blocks_[r].sleeping.load(std::memory_order_seq_cst) != 0) wake(r);
   }
+}
+
+void Segment::publish_to(int reader, std::atomic<std::uint64_t>& counter,
+                         std::uint64_t value) const {
+  counter.store(value, std::memory_order_seq_cst);
+  if (blocks_[reader].sleeping.load(std::memory_order_seq_cst) != 0) wake(reader);
 }
 
 void Segment::wake(int rank) const {

@@ -35,8 +35,18 @@ class Segment {
     return staged_ring(rank) + layout_.ring_bytes();
   }
 
+  /// Of messages from one rank to another.
+  [[nodiscard]] Mailbox& mailbox(int from, int to) const {
+    return *reinterpret_cast<Mailbox*>(mail(from, to));
+  }
+  [[nodiscard]] std::byte* mail_piece(int from, int to, std::uint64_t piece) const {
+    return mail(from, to) + sizeof(Mailbox) + piece % kMailPieces * layout_.mail_piece_bytes();
+  }
+
   /// Makes what was written before visible, then `value`, and wakes who sleeps.
   void publish(std::atomic<std::uint64_t>& counter, std::uint64_t value) const;
+  /// The same for a counter that only `reader` looks at.
+  void publish_to(int reader, std::atomic<std::uint64_t>& counter, std::uint64_t value) const;
   /// Sleeps until another rank publishes, at most `limit`. `seen` = bell() before the last look.
   void sleep(std::uint32_t seen, std::chrono::microseconds limit) const;
   /// Announces that this rank is about to sleep; look once more, then sleep() or stay_awake().
@@ -51,6 +61,10 @@ class Segment {
 
  private:
   [[nodiscard]] std::byte* data(int rank) const { return base_ + layout_.data_offset(rank); }
+  [[nodiscard]] std::byte* mail(int from, int to) const {
+    const auto place = static_cast<std::size_t>(to < from ? to : to - 1);
+    return data(from) + layout_.mail_offset() + place * layout_.mailbox_bytes();
+  }
 
   std::byte* base_;
   Header* header_;
