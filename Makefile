@@ -6,8 +6,8 @@ MINUTES ?= 10
 PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 
-.PHONY: help setup configure programs build demo style test test-oracles validate-gpt test-sanitize bench-peers \
-        bench-peers-json bench-comm fuzz soak gpu-check install clean
+.PHONY: help setup configure programs build demo style test python-backend test-oracles validate-gpt test-sanitize \
+        bench-peers bench-python bench-peers-json bench-comm bench-death fuzz soak gpu-check install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +35,13 @@ style: configure ## print the style numbers: lengths of files and functions, com
 test: build style ## set up, build and run every test
 	@ctest --preset release
 
-test-oracles: programs ## compare with the real PyTorch, safetensors and numpy
+python-backend: configure ## build lockstep_c10d, a backend for torch.distributed, into the Python of the oracles
+	@$(SETUP) --python
+	@cmake --preset release >/dev/null # finds a Python that was just made
+	@cmake --build --preset release --target lockstep_c10d
+	@tools/with_oracles.sh tools/install_python_backend.py $(RELEASE)
+
+test-oracles: programs python-backend ## compare with the real PyTorch, safetensors and numpy
 	@$(SETUP) --oracles
 	@cmake --build --preset release --target oracle_programs
 	@tools/with_oracles.sh tests/oracles/run.py --programs $(BIN)
@@ -51,6 +57,9 @@ bench-peers: programs ## time this library beside PyTorch DDP, in one run on thi
 	@$(SETUP) --oracles
 	@benchmarks/bench_peers.py
 
+bench-python: python-backend ## time the backend for torch.distributed beside Gloo: all_reduce, DDP and FSDP2 steps
+	@tools/with_oracles.sh benchmarks/peers/python_backend.py
+
 bench-peers-json: programs ## the same, as JSON lines
 	@$(SETUP) --oracles
 	@benchmarks/bench_peers.py --json
@@ -63,6 +72,10 @@ bench-comm: programs ## time collectives of this host beside Open MPI, then besi
 	@cmake --build --preset release --target lockstep-mpi-peer
 	@$(COMM_BENCH) --against mpi
 	@$(COMM_BENCH) --against gloo
+
+bench-death: configure ## from kill -9 of a rank with 4 GiB resident to the others' error
+	@cmake --build --preset release --target death_notice
+	@$(BIN)/death_notice 4
 
 fuzz: ## libFuzzer on every parser, SECONDS_PER_TARGET=60 each
 	@$(SETUP) --fuzz

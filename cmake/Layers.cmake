@@ -7,11 +7,12 @@ function(lockstep_target_name folder out)
   set(${out} lockstep_${name} PARENT_SCOPE)
 endfunction()
 
-function(lockstep_torch_settings target)
+# A target that links LibTorch; `pch` is whose precompiled header it uses (cmake/TorchHeader.cmake).
+function(lockstep_torch_settings target pch)
   target_link_libraries(${target} PUBLIC lockstep_libtorch)
   # -fPIC in programs too (CMake gives them -fPIE): the precompiled header was made with it.
   target_compile_options(${target} PRIVATE -Winvalid-pch -fPIC)
-  target_precompile_headers(${target} REUSE_FROM lockstep_torch_pch)
+  target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
 function(lockstep_folder folder torch allowed)
@@ -23,7 +24,7 @@ function(lockstep_folder folder torch allowed)
     add_library(${target} STATIC ${sources})
     target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
     if(torch STREQUAL "T")
-      lockstep_torch_settings(${target})
+      lockstep_torch_settings(${target} lockstep_torch_pch)
     endif()
   else()
     set(scope INTERFACE)

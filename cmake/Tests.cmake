@@ -1,25 +1,46 @@
-# One test program per folder from its *_test.cpp, and one per folder of tests/. A folder that links
-# LibTorch gets the shared precompiled header; its ranks are processes started from the same binary.
+# One test program per folder from its *_test.cpp, and one per folder of tests/. In a folder
+# that links LibTorch ranks are processes started from the same binary.
 find_package(GTest REQUIRED)
 include(GoogleTest)
+
+# Tests have precompiled headers of their own, with GoogleTest in them, and are not optimised: their bodies
+# run once. Flags and definitions of such a header must be those of its users. (2.1 -> 1.2 s a file without
+# LibTorch, 5.6 -> 4.2 s with.)
+function(lockstep_test_header name)
+  cmake_parse_arguments(arg "" "" "LINK;HEADERS" ${ARGN})
+  file(WRITE ${CMAKE_BINARY_DIR}/${name}.cpp "// carries a precompiled header\n")
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/${name}.cpp)
+  target_link_libraries(${name} PUBLIC ${arg_LINK} GTest::gtest)
+  target_compile_options(${name} PRIVATE ${LOCKSTEP_WARNINGS} -Winvalid-pch -fPIC $<$<CONFIG:Release>:-O0>)
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS} <gtest/gtest.h>)
+endfunction()
+
+lockstep_test_header(lockstep_test_pch HEADERS <gmock/gmock.h> <filesystem> <fstream> <sstream> <vector>)
+target_compile_definitions(lockstep_test_pch PRIVATE
+    LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LOCKSTEP_BINARY_DIR="${CMAKE_BINARY_DIR}")
+if(LOCKSTEP_TORCH)
+  lockstep_test_header(lockstep_torch_test_pch LINK lockstep_libtorch Threads::Threads
+                       HEADERS <ATen/ATen.h> <torch/nn/module.h>)
+endif()
 
 function(lockstep_test target torch libs)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE ${libs} GTest::gtest GTest::gmock)
   target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
-  # Test bodies run once: optimising them buys nothing. (LibTorch's tests share a precompiled
-  # header, which fixes their flags.)
-  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<NOT:$<STREQUAL:${torch},T>>>:-O0>)
+  # Test bodies run once: optimising them buys nothing.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   target_compile_definitions(${target} PRIVATE $<$<NOT:$<STREQUAL:${torch},T>>:
       LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LOCKSTEP_BINARY_DIR="${CMAKE_BINARY_DIR}">)
   if(torch STREQUAL "T")
-    lockstep_torch_settings(${target})
+    lockstep_torch_settings(${target} lockstep_torch_test_pch)
     target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/torch_test_main.cpp
                    ${CMAKE_SOURCE_DIR}/tests/support/rank_processes.cpp)
     target_link_libraries(${target} PRIVATE lockstep_comm lockstep_store)
   else()
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
+    target_compile_options(${target} PRIVATE -Winvalid-pch -fPIC)
+    target_precompile_headers(${target} REUSE_FROM lockstep_test_pch)
   endif()
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
@@ -47,7 +68,8 @@ if(NOT CMAKE_BUILD_TYPE STREQUAL "Sanitize")  # these tests read texts: nothing 
 endif()
 if(LOCKSTEP_TORCH AND TARGET lockstep AND TARGET lockstep-worker)
   foreach(family golden fault)
-    lockstep_family(${family} - lockstep_cli ${CMAKE_SOURCE_DIR}/tests/support/run_program.cpp)
+    lockstep_family(${family} - lockstep_cli ${CMAKE_SOURCE_DIR}/tests/support/run_program.cpp
+                    ${CMAKE_SOURCE_DIR}/tests/support/network_pair.cpp)
     if(TARGET ${family}_test)
       add_dependencies(${family}_test lockstep lockstep-worker)
     endif()

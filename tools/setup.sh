@@ -3,6 +3,7 @@
 #
 #   tools/setup.sh             what `make build`, `make demo` and `make test` need
 #   tools/setup.sh --oracles   also a Python with torch, safetensors and numpy (test-oracles, bench-peers)
+#   tools/setup.sh --python    also that Python, with its development headers (python-backend)
 #   tools/setup.sh --fuzz      also clang with libFuzzer (fuzz)
 #   tools/setup.sh --mpi       also Open MPI (bench-comm)
 #
@@ -18,8 +19,9 @@ readonly LIBTORCH="${DEPS}/libtorch-${TORCH_VERSION}"
 readonly ORACLE_VENV="${DEPS}/oracle-venv"
 
 PACKAGES=(ninja-build libgtest-dev libgmock-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
-  libgloo-dev libxxhash-dev libssl-dev zlib1g-dev dataset-fashion-mnist bible-kjv)
+  libgloo-dev libxxhash-dev libssl-dev zlib1g-dev iproute2 dataset-fashion-mnist bible-kjv)
 WANT_ORACLES=0
+WANT_HEADERS=0
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() {
@@ -27,14 +29,27 @@ fail() {
   exit 3
 }
 
+# Of the Python with torch, or of the one it will be made from.
+has_python_headers() {
+  local python="${ORACLE_VENV}/bin/python" include
+  [[ -x "${python}" ]] || python=python3
+  include=$("${python}" -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null) &&
+    [[ -e "${include}/Python.h" ]]
+}
+
 parse_arguments() {
   local argument
   for argument in "$@"; do
     case "${argument}" in
       --oracles) WANT_ORACLES=1 ;;
+      --python)
+        WANT_ORACLES=1
+        WANT_HEADERS=1
+        has_python_headers || PACKAGES+=(python3-dev)
+        ;;
       --fuzz) PACKAGES+=(clang libclang-rt-14-dev) ;;
       --mpi) PACKAGES+=(openmpi-bin libopenmpi-dev) ;;
-      -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+      -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
       *) printf 'setup: unknown argument %s (see --help)\n' "${argument}" >&2; exit 2 ;;
     esac
   done
@@ -141,6 +156,9 @@ main() {
   for tool in g++ cmake python3; do
     command -v "${tool}" >/dev/null || fail "${tool} is missing" "apt-get install ${tool}"
   done
+  [[ ${WANT_HEADERS} -eq 0 ]] || has_python_headers ||
+    fail "the Python of ${ORACLE_VENV} has no development headers (Python.h)" \
+      "install them for it, or remove ${ORACLE_VENV} so that it is made from Debian's python3"
   if [[ -e "${LIBTORCH}/torch/lib/libtorch_cpu.so" &&
     (${WANT_ORACLES} -eq 0 || -e "${ORACLE_VENV}/lockstep-complete") ]]; then
     return

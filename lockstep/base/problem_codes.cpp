@@ -141,6 +141,11 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-4005", "connections between ranks failed",
      "All ranks joined, but the direct connections between them could not be made: a rank ended in "
      "between, or a firewall blocks free ports between the hosts."},
+    {"LS-4006", "an address that other hosts cannot reach",
+     "Each rank tells the others where to connect to: the address of the interface that leads to the "
+     "store's host. Loopback and link-local addresses end at the machine, so ranks of another one "
+     "cannot use them. Usual cause: MASTER_ADDR is localhost, or a name that the first host resolves "
+     "to 127.0.1.1. LOCKSTEP_ADDRESS names the address by hand."},
     {"LS-4010", "no room for shared memory",
      "Ranks of one host exchange data through /dev/shm, whose pages are reserved when a group is "
      "made. It is too small or full: containers get 64 MB unless told otherwise (--shm-size), and "
@@ -156,6 +161,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "count. Both sides and their call sites are named; no rank was handed a result, and the group "
      "is over. Usual causes: a condition that differs between ranks around a collective, batches or "
      "models of different shapes, ranks started with different configurations."},
+    {"LS-4014", "ranks of several hosts in a group over shared memory",
+     "The backend `lockstep` of PyTorch exchanges data through the memory of one host. The two named "
+     "ranks run on different hosts, in containers that do not see each other, or as different users. "
+     "Make a group for each host, or take gloo."},
     {"LS-4021", "not a flight file",
      "The file of a rank's flight recorder is cut off, of another version or not one at all: every "
      "field is checked before it is used. docs/formats/flight.md describes it. Remove the file; a "
@@ -171,6 +180,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-4024", "flight file cannot be read",
      "The file of a rank's flight recorder is there, but the system does not let it be read. Check "
      "the permissions of the run directory."},
+    {"LS-4030", "no control address of a rank",
+     "Ranks tell each other through the store where their control connections go. What stands there "
+     "was not written by this build of lockstep: start all ranks from one build, and give jobs that "
+     "run at the same time different ports or names."},
     {"LS-4101", "a wait on the store ran out of time",
      "A key that another rank sets never came. The rank that should have set it has ended, "
      "hangs, or was never started."},

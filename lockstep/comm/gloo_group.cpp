@@ -1,5 +1,9 @@
+// Group over Gloo: ranks of one host or several. Gloo moves the data, control connections compare
+// what the ranks enter and watch over them.
 #include <chrono>
+#include <functional>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -7,7 +11,9 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/rng.h"
 #include "lockstep/comm/arguments.h"
+#include "lockstep/comm/control/channel.h"
 #include "lockstep/comm/gloo_mesh.h"
 #include "lockstep/comm/gloo_scatter.h"
 #include "lockstep/comm/group.h"
@@ -15,31 +21,59 @@
 #include "lockstep/comm/join.h"
 #include "lockstep/comm/local_address.h"
 #include "lockstep/comm/make_group.h"
+#include "lockstep/comm/records/disagreement.h"
 #include "lockstep/comm/records/group_flight.h"
+#include "lockstep/comm/records/purpose.h"
+#include "lockstep/comm/shm/fingerprint.h"
+#include "lockstep/comm/shm_link.h"
 #include "lockstep/comm/tree_reducer.h"
 #include "lockstep/store/server.h"
 
 namespace lockstep::comm {
 namespace {
 
+using shm::Collective;
+
 // A healthy close takes microseconds; after a lost peer, Gloo waits for each queued collective's
 // own deadline. What is not closed by then is left to the end of the process.
-constexpr std::chrono::seconds kCloseDeadline{1};
+constexpr std::chrono::milliseconds kCloseDeadline{1000};
+// Collectives that never met their other halves do not end earlier than that.
+constexpr std::chrono::milliseconds kCloseDeadlineOfTheLost{200};
+
+// Gloo may notice the end of a peer before its control connection does.
+constexpr std::chrono::milliseconds kWordOfThePeer{500};
 
 /// What one group's collectives share with the group; lives as long as the last of them.
 struct Context {
-  explicit Context(const GroupOptions& given)
-      : options(given), flight(given.flight, given.name, given.rank, given.size) {}
+  Context(const GroupOptions& given, std::unique_ptr<control::Channel> channel)
+      : options(given),
+        flight(given.flight, given.name, given.rank, given.size),
+        control(std::move(channel)) {}
 
   const GroupOptions options;
   GroupFlight flight;
+  const std::unique_ptr<control::Channel> control;
 
-  [[nodiscard]] PeerLost lost(Ticket ticket, const std::exception& error) {
+  /// Throws what all ranks throw, once the group is over.
+  [[noreturn]] void fail(Ticket ticket, const control::End& end) {
     flight.ended(ticket, false);
-    return PeerLost({"LS-4002", where_of(options),
-                     flight.failure_text(ticket, to_text(options.deadline), cause_text(error)),
-                     "a peer ended or hangs: look for the first rank that failed, this one only "
-                     "noticed"});
+    if (end.disagreement) throw Disagreement(end.reason);
+    throw PeerLost({"LS-4002", where_of(options),
+                    flight.failure_text(ticket, to_text(options.deadline), end.reason),
+                    "a peer ended or hangs: look for the first rank that failed, this one only "
+                    "noticed"});
+  }
+
+  /// Ends the group for a fault that only this rank knows of, unless another reason comes first.
+  [[noreturn]] void fail_here(Ticket ticket, const std::string& cause) {
+    if (const auto end = control->over(kWordOfThePeer)) fail(ticket, *end);
+    give_up(ticket, cause);
+  }
+  [[noreturn]] void give_up(Ticket ticket, const std::string& cause) {
+    control->abort({false, "rank " + std::to_string(options.rank) + " gave up collective #" +
+                               std::to_string(ticket.sequence) + " after " +
+                               to_text(options.deadline) + ": " + cause});
+    fail(ticket, {false, cause});
   }
 };
 
@@ -55,73 +89,89 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
-std::string_view dtype_name(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kLong:
-      return "int64";
-    case at::kInt:
-      return "int32";
-    case at::kByte:
-      return "uint8";
-    default:
-      return c10::toString(dtype);
-  }
-}
-
-/// Waits for `Pending` (a c10d::Work or a TreeWork) and translates errors.
-template <class Pending, class IsDone>
-class RecordedWork : public Work {
- public:
-  RecordedWork(std::shared_ptr<Context> context, Ticket ticket, Pending pending, IsDone is_done)
-      : context_(std::move(context)),
-        ticket_(ticket),
-        pending_(std::move(pending)),
-        is_done_(is_done) {}
-
-  void wait() override {
-    try {
-      pending_->wait(context_->options.deadline);
-    } catch (const std::exception& error) {
-      throw context_->lost(ticket_, error);
-    }
-    context_->flight.ended(ticket_, true);
-  }
-
-  [[nodiscard]] bool done() override { return is_done_(*pending_); }
-
- private:
-  const std::shared_ptr<Context> context_;
-  const Ticket ticket_;
-  const Pending pending_;
-  const IsDone is_done_;
+/// What every rank must enter with: travels on the control connections, and in short with the data.
+struct Entry {
+  shm::CollectiveKind kind;
+  std::int64_t count = 0;
 };
 
-/// The end of a collective is recorded when it comes, not when somebody waits for it: a verdict
-/// must not take what nobody has looked at yet for stuck.
-void record_end(const c10::intrusive_ptr<c10d::Work>& work, std::shared_ptr<Context> context,
-                Ticket ticket) {
-  const auto future = work->getFuture();
-  if (!future) return;
-  future->addCallback([context = std::move(context), ticket](c10::ivalue::Future& done) {
-    context->flight.ended(ticket, !done.hasError());
-  });
-}
-void record_end(const std::shared_ptr<ScatterWork>& work, std::shared_ptr<Context> context,
-                Ticket ticket) {
-  record_end(work->exchange(), std::move(context), ticket);
+/// Where the sequence alone does not tell two collectives apart, and Gloo would put bytes of one
+/// into buffers of the other or end the process because they do not fit, the fingerprint does.
+std::uint32_t tag_of(std::uint64_t sequence, const shm::Fingerprint& fingerprint) {
+  constexpr int kHashBits = 22;  // the others count: collectives in flight never share a tag
+  const std::uint64_t hash = mix(sequence, fingerprint.kind, fingerprint.count);
+  return static_cast<std::uint32_t>(sequence << kHashBits | hash >> (64 - kHashBits));
 }
 
-void record_end(const std::shared_ptr<TreeWork>& work, std::shared_ptr<Context> context,
-                Ticket ticket) {
-  work->on_end(
-      [context = std::move(context), ticket](bool ok) { context->flight.ended(ticket, ok); });
+// How the backends' ways of being in flight end, and what is left to do then.
+void finish(const c10::intrusive_ptr<c10d::Work>& /*work*/) {}
+void finish(const std::shared_ptr<ScatterWork>& work) { work->finish(); }
+void finish(const std::shared_ptr<TreeWork>& work) { work->finish(); }
+
+void rethrow(const c10::intrusive_ptr<c10d::Work>& work) { work->wait(); }
+void rethrow(const std::shared_ptr<ScatterWork>& work) { work->exchange()->wait(); }
+void rethrow(const std::shared_ptr<TreeWork>& work) { work->rethrow(); }
+
+void on_end(const c10::intrusive_ptr<c10d::Work>& work, std::function<void(bool ok)> listener) {
+  work->getFuture()->addCallback(
+      [listener = std::move(listener)](c10::ivalue::Future& done) { listener(!done.hasError()); });
 }
+void on_end(const std::shared_ptr<ScatterWork>& work, std::function<void(bool ok)> listener) {
+  on_end(work->exchange(), std::move(listener));
+}
+void on_end(const std::shared_ptr<TreeWork>& work, std::function<void(bool ok)> listener) {
+  work->on_end(std::move(listener));
+}
+
+/// Waits for the data and for word of every rank that it entered the same.
+template <class Pending>
+class CheckedWork : public Work {
+ public:
+  CheckedWork(std::shared_ptr<Context> context, Ticket ticket, std::uint64_t sequence,
+              Pending pending)
+      : context_(std::move(context)),
+        ticket_(ticket),
+        sequence_(sequence),
+        pending_(std::move(pending)) {
+    // The end of a collective is recorded when it comes, not when somebody waits for it: a verdict
+    // must not take what nobody has looked at yet for stuck.
+    on_end(pending_, [context = context_, transfer = transfer_, ticket](bool ok) {
+      context->flight.ended(ticket, ok);
+      context->control->data_ended(*transfer, ok);
+    });
+  }
+
+  void wait() override {
+    switch (context_->control->wait(sequence_, *transfer_, context_->options.deadline)) {
+      case control::Outcome::done:
+        return finish(pending_);
+      case control::Outcome::over:
+        context_->fail(ticket_, context_->control->over().value());
+      case control::Outcome::data_failed:
+        context_->fail_here(ticket_, cause());
+      case control::Outcome::timed_out:
+        context_->give_up(ticket_, "timed out: " + context_->control->missing(sequence_));
+    }
+  }
+
+  [[nodiscard]] bool done() override { return context_->control->poll(sequence_, *transfer_); }
+
+ private:
+  [[nodiscard]] std::string cause() const {
+    try {
+      rethrow(pending_);
+    } catch (const std::exception& error) {
+      return cause_text(error);
+    }
+    return "its data did not come";
+  }
+
+  const std::shared_ptr<Context> context_;
+  const Ticket ticket_;
+  const std::uint64_t sequence_;
+  const Pending pending_;
+  const std::shared_ptr<control::Transfer> transfer_ = std::make_shared<control::Transfer>();
+};
 
 /// The connections of a group: one mesh for what the caller issues, and where Order::tree needs
 /// more than one exchange, a second one for what the tree's thread issues.
@@ -152,9 +202,8 @@ class GlooGroup : public Group {
   [[nodiscard]] std::int64_t payload_bytes() const override { return payload_bytes_; }
 
  private:
-  Ticket enter(std::string_view op, const at::Tensor& payload);
   template <class Issue>
-  std::unique_ptr<Work> track(Ticket ticket, Issue issue);
+  std::unique_ptr<Work> start(Entry entry, const at::Tensor& payload, Issue issue);
 
   std::unique_ptr<store::Server> server_;
   std::shared_ptr<Context> context_;
@@ -163,57 +212,70 @@ class GlooGroup : public Group {
 };
 
 GlooGroup::~GlooGroup() {
+  context_->control->leave();
   std::promise<void> closed;
   auto is_closed = closed.get_future();
   std::thread closer([mesh = std::move(mesh_), done = std::move(closed)]() mutable {
     mesh.reset();
     done.set_value();
   });
-  if (is_closed.wait_for(kCloseDeadline) == std::future_status::ready) {
+  const auto patience = context_->control->over() ? kCloseDeadlineOfTheLost : kCloseDeadline;
+  if (is_closed.wait_for(patience) == std::future_status::ready) {
     closer.join();
   } else {
     closer.detach();
   }
+  context_->control->close();
 }
 
-Ticket GlooGroup::enter(std::string_view op, const at::Tensor& payload) {
-  const auto bytes = static_cast<std::int64_t>(payload.nbytes());
-  payload_bytes_ += bytes;
-  return context_->flight.begin(op, dtype_name(payload.scalar_type()), payload.numel(), bytes);
-}
-
-/// Issues a collective; after a lost peer Gloo already throws here.
+/// Issues a collective by issue(tag) and tells the others. The data goes first: it takes longer.
 template <class Issue>
-std::unique_ptr<Work> GlooGroup::track(Ticket ticket, Issue issue) {
+std::unique_ptr<Work> GlooGroup::start(Entry entry, const at::Tensor& payload, Issue issue) {
+  std::string_view dtype;
+  std::int64_t bytes = 0;
+  if (payload.defined()) {
+    entry.kind.type = element_type(payload.scalar_type());
+    dtype = shm::name(entry.kind.type);
+    bytes = static_cast<std::int64_t>(payload.nbytes());
+    payload_bytes_ += bytes;
+  }
+  std::string op(shm::name(entry.kind.collective));
+  if (entry.kind.ordered) op = "tree " + op;
+  const auto ticket =
+      context_->flight.begin(op, dtype, payload.defined() ? payload.numel() : 0, bytes);
+  auto& control = *context_->control;
+  if (const auto end = control.over()) context_->fail(ticket, *end);
+  const auto fingerprint =
+      shm::make_fingerprint(entry.kind, static_cast<std::uint64_t>(entry.count));
+  const std::uint64_t sequence = control.next_sequence();
   try {
-    auto pending = issue();
+    auto pending = issue(tag_of(sequence, fingerprint));
+    control.enter(fingerprint, Purpose::current());
     context_->flight.started(ticket);
-    record_end(pending, context_, ticket);
-    const auto is_done = [](auto& work) {
-      if constexpr (requires { work.done(); })
-        return work.done();
-      else
-        return work.isCompleted();
-    };
-    return std::make_unique<RecordedWork<decltype(pending), decltype(is_done)>>(
-        context_, ticket, std::move(pending), is_done);
-  } catch (const std::exception& error) {
-    throw context_->lost(ticket, error);
+    return std::make_unique<CheckedWork<decltype(pending)>>(context_, ticket, sequence,
+                                                            std::move(pending));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // after a lost peer Gloo already throws here
+    context_->fail_here(ticket, cause_text(error));
   }
 }
 
 std::unique_ptr<Work> GlooGroup::all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
   check_all_reduce(tensor, op, order, size());
   if (tensor.numel() == 0) return finished_work();
-  const auto ticket = enter(order == Order::tree ? "tree all_reduce" : "all_reduce", tensor);
   auto flat = tensor.detach().view(-1);
+  Entry entry{{.collective = Collective::all_reduce, .reduction = reduction_of(op)},
+              tensor.numel()};
   if (order == Order::tree && mesh_->tree != nullptr) {
-    return track(ticket, [&] { return mesh_->tree->start(flat); });
+    entry.kind.ordered = true;
+    return start(entry, tensor, [&](auto tag) { return mesh_->tree->start(flat, tag); });
   }
-  return track(ticket, [&] {  // with two ranks a + b is the whole tree
+  return start(entry, tensor, [&](auto tag) {  // with two ranks a + b is the whole tree
     std::vector<at::Tensor> tensors{flat};
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
+    tag_next(*mesh_->backend, tag);
     return mesh_->backend->allreduce(tensors, options);
   });
 }
@@ -221,11 +283,13 @@ std::unique_ptr<Work> GlooGroup::all_reduce(at::Tensor tensor, ReduceOp op, Orde
 std::unique_ptr<Work> GlooGroup::broadcast(at::Tensor tensor, int root) {
   check_broadcast(tensor, root, size());
   if (tensor.numel() == 0) return finished_work();
-  const auto ticket = enter("broadcast", tensor);
-  return track(ticket, [&] {
+  const Entry entry{{.collective = Collective::broadcast, .root = static_cast<std::uint32_t>(root)},
+                    tensor.numel()};
+  return start(entry, tensor, [&](auto tag) {
     std::vector<at::Tensor> tensors{tensor.detach()};
     c10d::BroadcastOptions options;
     options.rootRank = root;
+    tag_next(*mesh_->backend, tag);
     return mesh_->backend->broadcast(tensors, options);
   });
 }
@@ -233,40 +297,76 @@ std::unique_ptr<Work> GlooGroup::broadcast(at::Tensor tensor, int root) {
 std::unique_ptr<Work> GlooGroup::all_gather(at::Tensor output, at::Tensor input) {
   check_all_gather(output, input, size());
   if (input.numel() == 0) return finished_work();
-  const auto ticket = enter("all_gather", input);
   auto flat_output = output.detach().view(-1);
   auto flat_input = input.detach().view(-1);
-  return track(ticket, [&] { return mesh_->backend->_allgather_base(flat_output, flat_input); });
+  const Entry entry{{.collective = Collective::all_gather}, input.numel()};
+  return start(entry, input, [&](auto tag) {
+    tag_next(*mesh_->backend, tag);
+    return mesh_->backend->_allgather_base(flat_output, flat_input);
+  });
 }
 
 std::unique_ptr<Work> GlooGroup::reduce_scatter(at::Tensor output, at::Tensor input, ReduceOp op) {
   check_reduce_scatter(output, input, size());
   if (output.numel() == 0) return finished_work();
-  const auto ticket = enter("reduce_scatter", input);
   auto flat_output = output.detach().view(-1);
   auto flat_input = input.detach().view(-1);
-  return track(ticket, [&] {
+  const Entry entry{{.collective = Collective::reduce_scatter, .reduction = reduction_of(op)},
+                    output.numel()};
+  return start(entry, input, [&](auto tag) {
+    tag_next(*mesh_->backend, tag);
     return std::make_shared<ScatterWork>(*mesh_->backend, flat_output, flat_input, op);
   });
 }
 
 void GlooGroup::barrier() {
-  const auto ticket = context_->flight.begin("barrier", "", 0, 0);
-  track(ticket, [&] { return mesh_->backend->barrier(); })->wait();
+  const Entry entry{{.collective = Collective::barrier}};
+  start(entry, {}, [&](auto tag) {
+    tag_next(*mesh_->backend, tag);
+    return mesh_->backend->barrier();
+  })->wait();
+}
+
+/// Collective. Control connections to all ranks; where each can be reached stands in the store.
+std::unique_ptr<control::Channel> connect_control(c10d::Store& store, const GroupOptions& options,
+                                                  const std::string& address) {
+  const auto key = [&](int rank) { return options.name + "/control/" + std::to_string(rank); };
+  control::Door door(address);
+  const std::string own = to_text(door.card());
+  store.set(key(options.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
+  std::vector<std::string> keys;
+  for (int r = 0; r < options.size; ++r) keys.push_back(key(r));
+  const auto until = std::chrono::steady_clock::now() + options.join_deadline;
+  try {
+    store.wait(keys, options.join_deadline);
+  } catch (const std::exception& error) {
+    throw PeerLost({"LS-4005", where_of(options),
+                    "all ranks joined, but not all said where their control connections go: " +
+                        cause_text(error),
+                    "see whether a rank ended meanwhile: its own log says why"});
+  }
+  std::vector<control::Card> cards;
+  for (const std::string& other : keys) {
+    const auto card = store.get(other);
+    cards.push_back(control::card_from_text({card.begin(), card.end()}));
+  }
+  auto peers = door.meet(options.rank, cards, where_of(options), until);
+  return std::make_unique<control::Channel>(options.rank, std::move(peers), std::move(cards));
 }
 
 }  // namespace
 
 std::unique_ptr<Group> make_gloo_group(const GroupOptions& options, Meeting meeting) {
   const c10::intrusive_ptr<c10d::Store> store = std::move(meeting.store);
-  const std::string address = address_towards(options.store_host);
+  const std::string address =
+      options.address.empty() ? address_towards(options.store_host) : options.address;
   auto mesh = std::make_unique<Mesh>();
   mesh->backend = connect_gloo(store, options, "calls", address);
   if (options.size > 2 && (options.size & (options.size - 1)) == 0) {
     mesh->tree = std::make_unique<TreeReducer>(
         mesh->backend, connect_gloo(store, options, "gathers", address), options.deadline);
   }
-  auto context = std::make_shared<Context>(options);
+  auto context = std::make_shared<Context>(options, connect_control(*store, options, address));
   return std::make_unique<GlooGroup>(std::move(context), std::move(mesh),
                                      std::move(meeting.server));
 }

@@ -18,6 +18,13 @@ namespace {
 constexpr int kGlooThreads = 2;
 constexpr std::size_t kCauseLength = 200;
 
+/// Gloo matches messages by a tag that ProcessGroupGloo counts up.
+class TaggedGloo : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+  void set_next_tag(std::uint32_t tag) { collectiveCounter_ = tag; }
+};
+
 }  // namespace
 
 c10::intrusive_ptr<c10d::Backend> connect_gloo(const c10::intrusive_ptr<c10d::Store>& store,
@@ -29,7 +36,7 @@ c10::intrusive_ptr<c10d::Backend> connect_gloo(const c10::intrusive_ptr<c10d::St
   gloo->threads = kGlooThreads;
   try {
     gloo->devices.push_back(ProcessGroupGloo::createDeviceForHostname(address));
-    return c10::make_intrusive<ProcessGroupGloo>(prefixed, options.rank, options.size, gloo);
+    return c10::make_intrusive<TaggedGloo>(prefixed, options.rank, options.size, gloo);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -44,6 +51,10 @@ c10::intrusive_ptr<c10d::Backend> connect_gloo(const c10::intrusive_ptr<c10d::St
                     "see whether a rank ended meanwhile, and whether a firewall stands between the "
                     "hosts (Gloo uses free ports)"});
   }
+}
+
+void tag_next(c10d::Backend& mesh, std::uint32_t tag) {
+  dynamic_cast<TaggedGloo&>(mesh).set_next_tag(tag);
 }
 
 std::string cause_text(const std::exception& error) {

@@ -22,8 +22,7 @@ ScatterWork::ScatterWork(c10d::Backend& backend, at::Tensor output, const at::Te
   exchange_ = backend.alltoall_base(received, sent, even, even);
 }
 
-void ScatterWork::wait(std::chrono::milliseconds deadline) {
-  exchange_->wait(deadline);
+void ScatterWork::finish() {
   std::vector<const void*> rows;
   const auto row_bytes = static_cast<std::int64_t>(output_.nbytes());
   const auto* const first = static_cast<const std::byte*>(terms_.const_data_ptr());

@@ -3,7 +3,6 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <chrono>
 #include <memory>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
@@ -15,9 +14,8 @@ class ScatterWork {
  public:
   /// Collective. \param output [count]; \param input [n * count], both contiguous.
   ScatterWork(c10d::Backend& backend, at::Tensor output, const at::Tensor& input, ReduceOp op);
-  /// Waits for the parts and puts their reduction into the output. \throws what the backend threw.
-  void wait(std::chrono::milliseconds deadline);
-  [[nodiscard]] bool done() { return exchange_->isCompleted(); }
+  /// Puts the reduction of the parts into the output. \pre exchange() has ended well.
+  void finish();
   [[nodiscard]] const c10::intrusive_ptr<c10d::Work>& exchange() const { return exchange_; }
 
  private:

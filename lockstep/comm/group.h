@@ -36,7 +36,7 @@ class Group {
   virtual ~Group() = default;
   [[nodiscard]] virtual int rank() const = 0;  // within the group
   [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual std::string backend() const = 0;  // "shm", "gloo", "fake"
+  [[nodiscard]] virtual std::string backend() const = 0;  // "shm", "gloo", "shm+gloo", "fake"
 
   /// Replaces `tensor` on every rank by its reduction over the group. Collective, asynchronous.
   /// \param tensor contiguous; same shape and dtype on every rank; changed in place.
@@ -63,7 +63,7 @@ class Group {
 [[nodiscard]] std::string broadcast_text(Group& group, const std::string& text, int root = 0);
 
 enum class Backend : std::uint8_t {
-  automatic,  // shm when all ranks run on one host, else gloo
+  automatic,  // shm on one host; shm inside hosts and gloo between them; gloo
   shm,
   gloo,
 };
@@ -76,6 +76,8 @@ struct GroupOptions {
   bool host_store = false;     // this rank serves the store (rank 0 without a launcher)
   Backend backend = Backend::automatic;
   std::string name = "world";  // prefix of the store keys; unique per group and generation
+  std::string host_id;         // equal on the ranks of one host; empty = host_identity()
+  std::string address;  // of this machine, for the ranks of others; empty = by route to the store
   std::chrono::milliseconds join_deadline{std::chrono::seconds(120)};
   std::chrono::milliseconds deadline{std::chrono::seconds(120)};  // of each collective
   std::shared_ptr<FlightRecorder> flight{};  // of this process; null = the group has its own

@@ -21,6 +21,22 @@ TEST(LocalAddress, AnOuterHostIsNotThisMachine) {
   EXPECT_FALSE(is_this_machine("10.0.0.7"));
 }
 
+TEST(LocalAddress, AddressesOfOneCableAreKnown) {
+  for (const char* address : {"169.254.3.4", "fe80::1", "fe80::1%eth0", "feb0::7"}) {
+    EXPECT_TRUE(is_link_local(address)) << address;
+  }
+  for (const char* address : {"169.253.3.4", "10.0.0.7", "fd00::2", "fec0::1", "fe8::1", ""}) {
+    EXPECT_FALSE(is_link_local(address)) << address;
+  }
+}
+
+TEST(LocalAddress, InterfacesToOwnContainersAreKnownByTheirNames) {
+  EXPECT_TRUE(is_for_containers("docker0"));
+  EXPECT_TRUE(is_for_containers("br-1a2b3c"));
+  EXPECT_FALSE(is_for_containers("eth0"));
+  EXPECT_FALSE(is_for_containers("br0"));  // a bridge that a person made leads outside
+}
+
 TEST(LocalAddress, AHostWithoutAnAddressIsNamed) {
   const std::string no_name(80, 'x');  // too long for a label: no name server is asked
   try {

@@ -5,33 +5,19 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/connection_watch.h"
+#include "lockstep/comm/host_layout.h"
 #include "lockstep/comm/instant_group.h"
-#include "lockstep/comm/shm_link.h"
 
 namespace lockstep::comm {
 namespace {
 
 std::string_view name(Backend backend) { return backend == Backend::shm ? "shm" : "gloo"; }
 
-/// Every rank tells where it runs; all come to the same answer. Collective.
-bool all_on_one_host(c10d::Store& store, const GroupOptions& options) {
-  const auto key = [&](int rank) { return options.name + "/host" + std::to_string(rank); };
-  const std::string own = host_identity();
-  store.set(key(options.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
-  std::vector<std::string> keys;
-  for (int r = 0; r < options.size; ++r) keys.push_back(key(r));
-  try {
-    store.wait(keys, options.join_deadline);
-  } catch (const std::exception&) {
-    throw PeerLost({"LS-4005", where_of(options),
-                    "a rank joined, but never said on which host it is",
-                    "see whether it ended meanwhile: its own log says why"});
-  }
-  for (const std::string& other : keys) {
-    const auto host = store.get(other);
-    if (std::string(host.begin(), host.end()) != own) return false;
-  }
-  return true;
+HostLayout layout_of(const std::vector<RankPlace>& places, int rank) {
+  std::vector<std::string> hosts;
+  for (const RankPlace& place : places) hosts.push_back(place.host_id);
+  return {hosts, rank};
 }
 
 }  // namespace
@@ -43,10 +29,20 @@ std::unique_ptr<Group> make_group(const GroupOptions& options) {
     return std::make_unique<InstantGroup>(0, 1, std::string(name(options.backend)));
   }
   Meeting meeting = meet(options);
-  const bool shm = options.backend == Backend::shm || (options.backend == Backend::automatic &&
-                                                       all_on_one_host(*meeting.store, options));
-  return shm ? make_shm_group(options, std::move(meeting))
-             : make_gloo_group(options, std::move(meeting));
+  if (options.backend == Backend::shm) return make_shm_group(options, std::move(meeting));
+  std::vector<RankPlace> places = exchange_places(*meeting.store, options);
+  const HostLayout layout = layout_of(places, options.rank);
+  const bool may_share = options.backend == Backend::automatic;
+  if (may_share && layout.hosts() == 1) return make_shm_group(options, std::move(meeting));
+  check_addresses(places);
+  GroupOptions reachable = options;
+  reachable.address = places.at(static_cast<std::size_t>(options.rank)).address;
+  if (may_share && layout.is_shared()) {
+    return make_hierarchical_group(reachable, std::move(meeting), std::move(places));
+  }
+  auto group = make_gloo_group(reachable, std::move(meeting));
+  watch_connections(places);
+  return group;
 }
 
 std::unique_ptr<Group> make_gloo_group(GroupOptions options) {

@@ -1,13 +1,19 @@
 // The backends a group can have, once its ranks have met.
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "lockstep/comm/join.h"
+#include "lockstep/comm/rank_places.h"
 
 namespace lockstep::comm {
 
 /// Collective. \pre size > 1.
 [[nodiscard]] std::unique_ptr<Group> make_gloo_group(const GroupOptions& options, Meeting meeting);
 [[nodiscard]] std::unique_ptr<Group> make_shm_group(const GroupOptions& options, Meeting meeting);
+/// \pre several hosts, one of them with several ranks. \param places of all ranks.
+[[nodiscard]] std::unique_ptr<Group> make_hierarchical_group(const GroupOptions& options,
+                                                             Meeting meeting,
+                                                             std::vector<RankPlace> places);
 
 }  // namespace lockstep::comm

@@ -13,15 +13,10 @@
 
 #include "lockstep/base/limits.h"
 #include "lockstep/comm/join.h"
+#include "lockstep/comm/shm/standard_layout.h"
 
 namespace lockstep::comm {
 namespace {
-
-// Measured with 2 and 4 ranks on two cores (docs/communication.md): smaller pieces cost more
-// hand-overs, larger ones leave the second-level cache.
-constexpr std::size_t kPieceBytes = std::size_t{32} << 10;
-constexpr std::size_t kRingBytes = std::size_t{1} << 20;
-constexpr std::size_t kStepsAtLeast = 4;  // that fit into a ring
 
 int usable_cores() {
   cpu_set_t cores;
@@ -33,11 +28,6 @@ int usable_cores() {
 /// Pinned ranks see one core each; what counts is how many the host has.
 bool is_crowded(int ranks) {
   return ranks > std::max<int>(usable_cores(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
-}
-
-shm::Layout layout_for(int ranks) {
-  const std::size_t needed = kStepsAtLeast * static_cast<std::size_t>(ranks - 1) * kPieceBytes;
-  return {ranks, std::max(kRingBytes, needed), kPieceBytes};
 }
 
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
@@ -56,22 +46,28 @@ shm::SharedMemory create_memory(const shm::Layout& layout) {
 
 ShmLink::ShmLink(shm::SharedMemory memory, const GroupOptions& options, GroupFlight* flight)
     : memory_(std::move(memory)),
+      held_(memory::Category::communication, static_cast<std::int64_t>(memory_.bytes())),
       segment_({memory_.data(), memory_.bytes()}, options.rank, options.size),
-      liveness_(segment_),
+      liveness_(std::in_place, segment_),
       engine_(segment_,
               {.crowded = is_crowded(options.size), .name = options.name, .flight = flight}) {}
+
+void ShmLink::leave() {
+  engine_.close();
+  liveness_.reset();
+}
 
 std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options,
                                      GroupFlight* flight) {
   const std::string key = options.name + "/shm/";
   try {
     if (options.rank == 0) {
-      auto memory = create_memory(layout_for(options.size));
+      auto memory = create_memory(shm::standard_layout(options.size));
       store.set(key + "memory", bytes_of_text(memory.locator()));
       auto link = std::make_unique<ShmLink>(std::move(memory), options, flight);
       std::vector<std::string> others;
       for (int r = 1; r < options.size; ++r) others.push_back(key + std::to_string(r));
-      store.wait(others, options.join_deadline);
+      if (!others.empty()) store.wait(others, options.join_deadline);
       link->memory_.close_door();
       return link;
     }

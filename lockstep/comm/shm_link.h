@@ -1,12 +1,14 @@
 // What a rank needs to talk to the other ranks of its host: memory, engine, and a watch over them.
 #pragma once
 #include <memory>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/comm/group.h"
 #include "lockstep/comm/shm/engine.h"
 #include "lockstep/comm/shm/liveness.h"
 #include "lockstep/comm/shm/shared_memory.h"
+#include "lockstep/memory/category.h"
 
 namespace lockstep::comm {
 
@@ -16,14 +18,17 @@ class ShmLink {
 
   [[nodiscard]] shm::Engine& engine() { return engine_; }
   [[nodiscard]] const shm::Segment& segment() const { return segment_; }
+  /// Abandons what is in flight and leaves on purpose: the others do not take it for a death.
+  void leave();
 
  private:
   friend std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& options,
                                               GroupFlight* flight);
 
   shm::SharedMemory memory_;
+  memory::Held held_;
   shm::Segment segment_;
-  shm::Liveness liveness_;
+  std::optional<shm::Liveness> liveness_;
   shm::Engine engine_;
 };
 

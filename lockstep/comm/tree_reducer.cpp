@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/gloo_mesh.h"
 #include "lockstep/comm/tree_sum.h"
 #include "lockstep/memory/category.h"
 
@@ -28,14 +29,12 @@ std::int64_t piece_of(std::int64_t count, std::int64_t n) {
 void TreeWork::set_last(c10::intrusive_ptr<c10d::Work> work) {
   const std::lock_guard lock(mutex_);
   last_ = std::move(work);
-  changed_.notify_all();
   if (listener_) follow(last_, std::exchange(listener_, nullptr));
 }
 
 void TreeWork::fail(std::exception_ptr error) {
   const std::lock_guard lock(mutex_);
   error_ = std::move(error);
-  changed_.notify_all();
   if (listener_) std::exchange(listener_, nullptr)(false);
 }
 
@@ -54,15 +53,7 @@ void TreeWork::follow(const c10::intrusive_ptr<c10d::Work>& last,
       [listener = std::move(listener)](c10::ivalue::Future& done) { listener(!done.hasError()); });
 }
 
-void TreeWork::wait(std::chrono::milliseconds deadline) {
-  {
-    std::unique_lock lock(mutex_);
-    const bool moved =
-        changed_.wait_for(lock, deadline, [&] { return last_ != nullptr || error_ != nullptr; });
-    if (error_ != nullptr) std::rethrow_exception(error_);
-    if (!moved) throw std::runtime_error("timed out while exchanging pieces");
-  }
-  last_->wait(deadline);
+void TreeWork::finish() {
   const at::NoGradGuard no_autograd;
   if (gathered_whole_) {
     tensor_.copy_(tree_sum_rows(terms_));
@@ -71,9 +62,10 @@ void TreeWork::wait(std::chrono::milliseconds deadline) {
   }
 }
 
-bool TreeWork::done() {
+void TreeWork::rethrow() {
   const std::lock_guard lock(mutex_);
-  return error_ != nullptr || (last_ != nullptr && last_->isCompleted());
+  if (error_ != nullptr) std::rethrow_exception(error_);
+  last_->wait();
 }
 
 TreeReducer::TreeReducer(c10::intrusive_ptr<c10d::Backend> exchange,
@@ -92,10 +84,10 @@ TreeReducer::~TreeReducer() {
   thread_.join();
 }
 
-std::shared_ptr<TreeWork> TreeReducer::start(const at::Tensor& flat) {
+std::shared_ptr<TreeWork> TreeReducer::start(const at::Tensor& flat, std::uint32_t tag) {
   const memory::Scope staging(memory::Category::communication);
   const at::NoGradGuard no_autograd;
-  auto work = std::make_shared<TreeWork>(flat);
+  auto work = std::make_shared<TreeWork>(flat, tag);
   if (static_cast<std::int64_t>(flat.nbytes()) <= kSmallBytes) {
     start_small(*work);
     return work;
@@ -111,6 +103,7 @@ void TreeReducer::start_small(TreeWork& work) {
   work.gathered_whole_ = true;
   work.terms_ = at::empty({exchange_->getSize(), work.tensor_.numel()}, work.tensor_.options());
   auto gathered = work.terms_.view(-1);
+  tag_next(*exchange_, work.tag_);
   work.set_last(exchange_->_allgather_base(gathered, work.tensor_));
 }
 
@@ -128,6 +121,7 @@ void TreeReducer::start_large(TreeWork& work) {
   }
   work.terms_ = at::empty({n, piece}, work.tensor_.options());
   std::vector<std::int64_t> even;
+  tag_next(*exchange_, work.tag_);
   work.exchange_ = exchange_->alltoall_base(work.terms_, work.outgoing_, even, even);
 }
 
@@ -154,6 +148,7 @@ void TreeReducer::add_and_gather(TreeWork& work) {
   work.exchange_->wait(deadline_);
   at::Tensor sum = tree_sum_rows(work.terms_);
   auto gathered = work.outgoing_.view(-1);
+  tag_next(*gather_, work.tag_);
   work.set_last(gather_->_allgather_base(gathered, sum));
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -16,10 +17,11 @@ namespace lockstep::comm {
 /// One tree all_reduce in flight.
 class TreeWork {
  public:
-  explicit TreeWork(at::Tensor tensor) : tensor_(std::move(tensor)) {}
-  /// Waits for the result and puts it into the tensor. \throws what the backend threw.
-  void wait(std::chrono::milliseconds deadline);
-  [[nodiscard]] bool done();
+  TreeWork(at::Tensor tensor, std::uint32_t tag) : tensor_(std::move(tensor)), tag_(tag) {}
+  /// Puts the result into the tensor. \pre it has ended well.
+  void finish();
+  /// \throws what the backend threw. \pre it has ended badly.
+  void rethrow();
   /// Calls `listener` once, from any thread, when the last exchange ends well or badly.
   void on_end(std::function<void(bool ok)> listener);
 
@@ -30,13 +32,13 @@ class TreeWork {
   static void follow(const c10::intrusive_ptr<c10d::Work>& last,
                      std::function<void(bool ok)> listener);
 
-  at::Tensor tensor_;    // [count], where the sum goes
+  at::Tensor tensor_;  // [count], where the sum goes
+  const std::uint32_t tag_;
   at::Tensor outgoing_;  // [n, piece]: the tensor itself, or a padded copy
   at::Tensor terms_;     // [n, piece]: this rank's piece as every rank has it
   c10::intrusive_ptr<c10d::Work> exchange_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
   c10::intrusive_ptr<c10d::Work> last_;  // set once the last collective is issued
   std::exception_ptr error_;
   std::function<void(bool ok)> listener_;
@@ -55,7 +57,8 @@ class TreeReducer {
   ~TreeReducer();
 
   /// Collective. \param flat [count], contiguous; the group's size is a power of two.
-  [[nodiscard]] std::shared_ptr<TreeWork> start(const at::Tensor& flat);
+  /// \param tag of its exchanges: see tag_next().
+  [[nodiscard]] std::shared_ptr<TreeWork> start(const at::Tensor& flat, std::uint32_t tag);
 
  private:
   void start_small(TreeWork& work);

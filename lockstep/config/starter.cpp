@@ -1,9 +1,10 @@
 #include "lockstep/config/starter.h"
 
-#include <cstdlib>
+#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "lockstep/base/sha256.h"
 #include "lockstep/config/convert.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostRanks = 1'000'000;
 constexpr int kLastPort = 65535;
+constexpr std::size_t kLongestHostId = 64;
 
 /// Reads variables and notes what is wrong with them. An empty variable counts as unset.
 class Environment {
@@ -250,13 +252,35 @@ bool pmi_is_slurms(const Environment& env) {
          env.text("SLURM_PROCID") == env.text(kPmi.rank);
 }
 
+bool is_numeric_address(const std::string& text) {
+  in6_addr bytes{};
+  return ::inet_pton(AF_INET, text.c_str(), &bytes) == 1 ||
+         ::inet_pton(AF_INET6, text.c_str(), &bytes) == 1;
+}
+
+/// Where this rank runs, when the machine does not say it right.
+void read_place(Environment& env, RankEnv& rank) {
+  rank.host_id = env.text("LOCKSTEP_HOST_ID");
+  const bool plain = std::all_of(rank.host_id.begin(), rank.host_id.end(),
+                                 [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+  if (!plain || rank.host_id.size() > kLongestHostId) {
+    env.refuse("LOCKSTEP_HOST_ID", "LOCKSTEP_HOST_ID is no name of a host",
+               "at most " + std::to_string(kLongestHostId) + " visible characters, no spaces");
+  }
+  rank.address = env.text("LOCKSTEP_ADDRESS");
+  if (rank.address.empty() || is_numeric_address(rank.address)) return;
+  env.refuse("LOCKSTEP_ADDRESS", "LOCKSTEP_ADDRESS is \"" + rank.address.substr(0, 64) + "\"",
+             "it is a numeric address of this machine, such as 10.0.0.7 (`ip address` lists them)");
+}
+
 void read_own_variables(Environment& env, RankEnv& rank) {
   const auto fd = env.number_if_set("LOCKSTEP_REPORT_FD", 0, 1 << 20);
   if (fd) rank.report_fd = *fd;
+  read_place(env, rank);
   rank.backend = env.has("LOCKSTEP_BACKEND") ? env.text("LOCKSTEP_BACKEND") : "auto";
   if (rank.backend == "auto" || rank.backend == "shm" || rank.backend == "gloo") return;
   env.refuse("LOCKSTEP_BACKEND", "LOCKSTEP_BACKEND is \"" + rank.backend.substr(0, 64) + "\"",
-             "it is auto (shared memory on one host, else Gloo), shm or gloo");
+             "it is auto (shared memory inside a host, Gloo between hosts), shm or gloo");
 }
 
 /// What is there of RANK, WORLD_SIZE and LOCAL_RANK is not enough for a rank nor an agent.

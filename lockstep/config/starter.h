@@ -22,6 +22,8 @@ struct RankEnv {
   std::string started_by;     // "lockstep", "torchrun", "srun", "mpirun", "alone"
   int report_fd = -1;         // LOCKSTEP_REPORT_FD, or -1
   std::string backend;        // LOCKSTEP_BACKEND: "auto", "shm" or "gloo"
+  std::string host_id;        // LOCKSTEP_HOST_ID: ranks with one share a host; empty = found out
+  std::string address;        // LOCKSTEP_ADDRESS: of this machine, numeric; empty = by route
 };
 
 /// What `lockstep train` must be in this environment.

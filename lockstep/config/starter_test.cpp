@@ -132,8 +132,18 @@ TEST(ReadStarter, GarbageAndContradictionsAreProblemsThatNameTheVariable) {
   EXPECT_EQ(with(good, "MASTER_ADDR", "").problems.at(0).where, "MASTER_ADDR");
   EXPECT_EQ(with(good, "LOCKSTEP_BACKEND", "mpi").problems.at(0).where, "LOCKSTEP_BACKEND");
   EXPECT_EQ(with(good, "LOCKSTEP_REPORT_FD", "x").problems.at(0).where, "LOCKSTEP_REPORT_FD");
+  EXPECT_EQ(with(good, "LOCKSTEP_HOST_ID", "two words").problems.at(0).where, "LOCKSTEP_HOST_ID");
+  EXPECT_EQ(with(good, "LOCKSTEP_ADDRESS", "node7").problems.at(0).where, "LOCKSTEP_ADDRESS");
   EXPECT_THAT(with(good, "RANK", std::string("1\n\x1b[2J")).problems.at(0).what,
               HasSubstr("1??[2J"));
+}
+
+TEST(ReadStarter, WhereARankRunsCanBeSaidByHand) {
+  const Variables good = torchrun_rank();
+  EXPECT_EQ(read(good).env.host_id, "");
+  EXPECT_EQ(with(good, "LOCKSTEP_HOST_ID", "rack1/node7").env.host_id, "rack1/node7");
+  EXPECT_EQ(with(good, "LOCKSTEP_ADDRESS", "10.0.0.7").env.address, "10.0.0.7");
+  EXPECT_EQ(with(good, "LOCKSTEP_ADDRESS", "fd00::7").env.address, "fd00::7");
 }
 
 TEST(ReadStarter, OpenMpiOnOneHostMeetsAtALocalSocketNamedAfterTheJob) {

@@ -121,6 +121,8 @@ class CommBench {
     options.store_port = env_.store_port;
     options.host_store = !env_.store_hosted && env_.rank == 0;
     options.name = name;
+    options.host_id = env_.host_id;
+    options.address = env_.address;
     return make_group(backend, options);
   }
 

@@ -35,7 +35,7 @@ std::string current_test() {
 }
 
 [[noreturn]] void run_as_rank(int size, const std::function<void(comm::Group&)>& body,
-                              comm::Backend backend) {
+                              comm::Backend backend, const HostOf& host_of) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   int status = 0;
   try {
@@ -43,6 +43,7 @@ std::string current_test() {
     options.rank = std::atoi(std::getenv("LOCKSTEP_TEST_RANK"));
     options.size = size;
     options.backend = backend;
+    if (host_of) options.host_id = host_of(options.rank);
     options.store_port = std::atoi(std::getenv("LOCKSTEP_TEST_PORT"));
     options.join_deadline = std::chrono::seconds(30);
     options.deadline = std::chrono::seconds(30);
@@ -100,7 +101,8 @@ std::string slurp(const fs::path& path) {
 
 bool in_rank_process() { return std::getenv("LOCKSTEP_TEST_RANK") != nullptr; }
 
-void run_ranks(int size, const std::function<void(comm::Group&)>& body, comm::Backend backend) {
+void run_ranks(int size, const std::function<void(comm::Group&)>& body, comm::Backend backend,
+               const HostOf& host_of) {
   static std::string last_test;
   if (last_test != current_test()) {
     last_test = current_test();
@@ -108,7 +110,9 @@ void run_ranks(int size, const std::function<void(comm::Group&)>& body, comm::Ba
   }
   const int call = call_index++;
   if (in_rank_process()) {
-    if (call == std::atoi(std::getenv("LOCKSTEP_TEST_CALL"))) run_as_rank(size, body, backend);
+    if (call == std::atoi(std::getenv("LOCKSTEP_TEST_CALL"))) {
+      run_as_rank(size, body, backend, host_of);
+    }
     return;  // an earlier call's body is not this process's work
   }
   std::string folder_name = testing::TempDir() + "lockstep-ranks-XXXXXX";

@@ -1,18 +1,22 @@
 // Runs one test body on n ranks, each a process started from this test binary.
 #pragma once
 #include <functional>
+#include <string>
 
 #include "lockstep/comm/group.h"
 
 namespace lockstep::test {
 
+/// The host that a rank is to take itself to be on.
+using HostOf = std::function<std::string(int rank)>;
+
 /// Runs body(group) on `size` ranks (over shared memory unless told otherwise) and fails the
-/// calling test when a rank fails, showing what it printed; the first failing rank ends the others. The
-/// parent runs no body: it serves the store and waits (at most two minutes). Ranks are processes
-/// because LibTorch's CPU generator and autograd engine are global; they re-enter the same test and
-/// run only this call's body.
+/// calling test when a rank fails, showing what it printed; the first failing rank ends the others.
+/// The parent runs no body: it serves the store and waits (at most two minutes). Ranks are
+/// processes because LibTorch's CPU generator and autograd engine are global; they re-enter the
+/// same test and run only this call's body.
 void run_ranks(int size, const std::function<void(comm::Group&)>& body,
-               comm::Backend backend = comm::Backend::automatic);
+               comm::Backend backend = comm::Backend::automatic, const HostOf& host_of = {});
 
 /// True in a rank process, where code before the first run_ranks is repeated.
 [[nodiscard]] bool in_rank_process();

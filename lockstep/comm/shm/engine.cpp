@@ -1,5 +1,7 @@
 #include "lockstep/comm/shm/engine.h"
 
+#include <sched.h>
+
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -14,6 +16,8 @@ namespace {
 constexpr std::size_t kWakeFromBytes = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kLook{2};        // while collectives come
 constexpr std::chrono::milliseconds kActiveFor{50};  // after the last one
+constexpr std::chrono::milliseconds kParked{1};      // while another thread drives
+constexpr int kYieldsBeforeParking = 64;
 
 std::string seconds_text(std::chrono::milliseconds time) {
   const auto ms = time.count();
@@ -22,12 +26,51 @@ std::string seconds_text(std::chrono::milliseconds time) {
 
 }  // namespace
 
+/// The right to advance operations, if no other thread has it. What is to be called for those that
+/// ended is called when it is given back.
+class Engine::Turn {
+ public:
+  enum class Taking { if_free, waits };
+
+  explicit Turn(Engine& engine, Taking taking = Taking::if_free)
+      : engine_(engine), lock_(engine.drive_, std::defer_lock) {
+    if (taking == Taking::waits) {
+      lock_.lock();
+    } else {
+      (void)lock_.try_lock();
+    }
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (!lock_.owns_lock()) return;
+    const auto actions = std::exchange(engine_.actions_, {});
+    lock_.unlock();
+    if (engine_.parked_count_.load(std::memory_order_acquire) > 0) engine_.parked_.notify_all();
+    for (const auto& action : actions) {
+      try {
+        (*action)();
+      } catch (const std::exception&) {  // not ours: its own future holds it
+      }
+    }
+  }
+  [[nodiscard]] bool taken() const { return lock_.owns_lock(); }
+
+ private:
+  Engine& engine_;
+  std::unique_lock<std::mutex> lock_;
+};
+
 Engine::Engine(const Segment& segment, Options options)
-    : segment_(segment), options_(std::move(options)) {
+    : segment_(segment), options_(std::move(options)), mail_(segment, writer_) {
   thread_ = std::thread([this] { run(); });
+  thread_id_ = thread_.get_id();
 }
 
-Engine::~Engine() {
+Engine::~Engine() { close(); }
+
+void Engine::close() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(thread_mutex_);
     stop_ = true;
@@ -35,7 +78,7 @@ Engine::~Engine() {
   }
   segment_.wake(segment_.rank());
   thread_.join();
-  const std::lock_guard lock(drive_);
+  const Turn turn(*this, Turn::Taking::waits);
   fail_all(std::make_exception_ptr(PeerLost({"LS-4002", "group " + options_.name,
                                              "the group was closed with this collective in flight",
                                              "wait for every collective before closing"})));
@@ -52,8 +95,10 @@ std::shared_ptr<Operation> Engine::issue(Request request) {
     queued_.store(true, std::memory_order_release);
   }
   if (queued == 1) {  // enter at once: then the others need nothing more of this rank
-    const std::unique_lock lock(drive_, std::try_to_lock);
-    if (lock.owns_lock() && !operation->started() && front() == operation.get()) {
+    const Turn turn(*this);
+    if (!turn.taken()) {
+      segment_.wake(segment_.rank());  // whoever drives may sleep, waiting for a message
+    } else if (!operation->started() && front() == operation.get()) {
       start(*operation);
     }
   }
@@ -63,6 +108,29 @@ std::shared_ptr<Operation> Engine::issue(Request request) {
     wake_thread();
   }
   return operation;
+}
+
+std::shared_ptr<Transfer> Engine::transfer(TransferRequest request) {
+  auto transfer = std::make_shared<Transfer>(segment_, std::move(request));
+  {
+    const std::lock_guard lock(queue_mutex_);
+    if (over_) std::rethrow_exception(over_);
+    mail_.post(transfer);
+  }
+  {
+    const Turn turn(*this);
+    if (turn.taken()) {
+      advance_mail();
+    } else {
+      segment_.wake(segment_.rank());
+    }
+  }
+  if (transfer->done()) return transfer;
+  if (thread_sleeps_.load(std::memory_order_acquire) ||
+      transfer->request().bytes >= kWakeFromBytes) {
+    wake_thread();
+  }
+  return transfer;
 }
 
 Operation* Engine::front() {
@@ -76,17 +144,18 @@ void Engine::wake_thread() {
   thread_wakes_.notify_all();
 }
 
-/// One look at the operation in front. \pre drive_ is held.
+/// One look at the messages and at the operation in front. \pre drive_ is held.
 bool Engine::advance() {
+  const bool moved = mail_.busy() && advance_mail();
   Operation* const current = front();
-  if (current == nullptr) return false;
+  if (current == nullptr) return moved;
   if (segment_.aborted()) {
     fail_all(abort_error());
     return true;
   }
   try {
     if (!current->started()) start(*current);
-    if (!current->advance(progress_)) return false;
+    if (!current->advance(progress_)) return moved;
     if (current->done()) end_front();
   } catch (const Disagreement&) {
     fail_all(std::current_exception());
@@ -94,8 +163,31 @@ bool Engine::advance() {
   return true;
 }
 
+bool Engine::advance_mail() {
+  if (segment_.aborted()) {
+    fail_all(abort_error());
+    return true;
+  }
+  bool moved = false;
+  ended_mail_.clear();
+  try {
+    moved = mail_.advance(ended_mail_);
+  } catch (const Disagreement&) {
+    fail_all(std::current_exception());
+    return true;
+  }
+  for (const auto& transfer : ended_mail_) ended(*transfer);
+  ended_mail_.clear();
+  return moved;
+}
+
+void Engine::ended(Completion& completion) {
+  if (auto action = completion.take_action()) actions_.push_back(std::move(action));
+}
+
 void Engine::start(Operation& operation) {
   operation.start(progress_);
+  front_since_ = Clock::now();
   if (options_.flight != nullptr) options_.flight->started(operation.request().ticket);
 }
 
@@ -113,6 +205,7 @@ void Engine::end_front() {
     }
   }
   if (options_.flight != nullptr) options_.flight->ended(ended->request().ticket, true);
+  this->ended(*ended);
   if (next != nullptr) start(*next);
 }
 
@@ -127,12 +220,17 @@ void Engine::fail_all(std::exception_ptr error) {
   for (const auto& operation : failed) {
     operation->fail(over_);
     if (options_.flight != nullptr) options_.flight->ended(operation->request().ticket, false);
+    ended(*operation);
   }
+  mail_.fail_all(over_, ended_mail_);
+  for (const auto& transfer : ended_mail_) ended(*transfer);
+  ended_mail_.clear();
 }
 
 std::exception_ptr Engine::abort_error() const {
   const std::string reason = segment_.abort_reason();
-  if (reason.starts_with("collective #")) return std::make_exception_ptr(Disagreement(reason));
+  if (reason.starts_with("collective #") || reason.starts_with("message "))
+    return std::make_exception_ptr(Disagreement(reason));
   return std::make_exception_ptr(PeerLost(
       {"LS-4002", "rank " + std::to_string(segment_.rank()) + ", group " + options_.name, reason,
        "a peer ended or hangs: look for the first rank that failed, this one only "
@@ -140,53 +238,86 @@ std::exception_ptr Engine::abort_error() const {
 }
 
 void Engine::wait(Operation& operation, std::chrono::milliseconds deadline) {
-  if (!operation.done()) {
-    waiters_.fetch_add(1, std::memory_order_seq_cst);
-    std::unique_lock lock(drive_, std::try_to_lock);
-    if (!lock.owns_lock()) {
-      segment_.wake(segment_.rank());  // the engine's thread may sleep with the lock
-      lock.lock();
+  if (!operation.done()) drive_until(operation, true, deadline);
+  if (operation.error()) std::rethrow_exception(operation.error());
+}
+
+void Engine::wait(Transfer& transfer, std::chrono::milliseconds deadline) {
+  if (!transfer.done()) drive_until(transfer, false, deadline);
+  if (transfer.error()) std::rethrow_exception(transfer.error());
+}
+
+/// \param in_order it ends after all that were issued before it: trouble is with the one in front.
+void Engine::drive_until(const Completion& wanted, bool in_order,
+                         std::chrono::milliseconds deadline) {
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  const auto began = Clock::now();
+  while (!wanted.done()) {
+    const Turn turn(*this);
+    if (!turn.taken()) {
+      let_others_drive(wanted);
+      if (Clock::now() - began > deadline) {
+        segment_.abort("rank " + std::to_string(segment_.rank()) + " gave up after " +
+                       seconds_text(deadline) + " while another thread of it waited, too");
+      }
+      continue;
     }
     WaitPolicy policy(options_.crowded);
-    const auto began = Clock::now();
-    while (!operation.done()) {
+    while (!wanted.done() && actions_.empty()) {  // others may wait for what an action brings
       if (advance()) {
         policy.reset();
         continue;
       }
       const auto paused = policy.pause(segment_, [&] { return advance(); });
-      if (paused == WaitPolicy::Paused::slept) look_for_trouble(Clock::now() - began, deadline);
-    }
-    waiters_.fetch_sub(1, std::memory_order_seq_cst);
-    if (queued_.load(std::memory_order_acquire)) wake_thread();
-  }
-  if (operation.error()) std::rethrow_exception(operation.error());
-}
-
-bool Engine::poll(Operation& operation) {
-  if (!operation.done()) {
-    const std::unique_lock lock(drive_, std::try_to_lock);
-    if (lock.owns_lock()) {
-      while (!operation.done() && advance()) {
+      if (paused != WaitPolicy::Paused::slept) continue;
+      const auto waited = Clock::now() - began;
+      if (in_order) {
+        look_at_front(waited, deadline);
+      } else if (!wanted.done()) {
+        look_for_trouble(wanted, waited, deadline);
       }
     }
   }
-  return operation.done();
+  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  if (busy()) wake_thread();
 }
 
-/// Ends the group when the operation in front cannot end or takes too long.
-void Engine::look_for_trouble(Clock::duration waited, std::chrono::milliseconds deadline) {
+void Engine::let_others_drive(const Completion& wanted) {
+  segment_.wake(segment_.rank());  // the engine's thread may sleep with the right to drive
+  for (int i = 0; i < kYieldsBeforeParking; ++i) {
+    ::sched_yield();
+    if (wanted.done()) return;
+    const std::unique_lock free(drive_, std::try_to_lock);
+    if (free.owns_lock()) return;
+  }
+  std::unique_lock lock(parked_mutex_);
+  parked_count_.fetch_add(1, std::memory_order_acq_rel);
+  parked_.wait_for(lock, kParked);
+  parked_count_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+bool Engine::poll(Completion& wanted) {
+  if (!wanted.done()) {
+    const Turn turn(*this);
+    while (turn.taken() && !wanted.done() && advance()) {
+    }
+  }
+  return wanted.done();
+}
+
+void Engine::look_at_front(Clock::duration waited, std::chrono::milliseconds deadline) {
   const Operation* const stuck = front();
-  if (stuck == nullptr || !stuck->started()) return;
-  const std::string what =
-      std::string(name(stuck->request().kind.collective)) + " #" +
-      std::to_string(stuck->sequence()) +
-      (stuck->request().site.empty() ? "" : " (" + stuck->request().site + ")") + ": ";
-  if (const int gone = stuck->deserter(); gone >= 0) {
-    segment_.abort(what + "rank " + std::to_string(gone) + " has left the group");
+  if (stuck != nullptr && stuck->started()) look_for_trouble(*stuck, waited, deadline);
+}
+
+/// Ends the group when what is waited for cannot end or takes too long.
+void Engine::look_for_trouble(const Completion& stuck, Clock::duration waited,
+                              std::chrono::milliseconds deadline) const {
+  if (const int gone = stuck.deserter(); gone >= 0) {
+    segment_.abort(stuck.title() + ": rank " + std::to_string(gone) + " has left the group");
   } else if (waited > deadline) {
-    segment_.abort(what + stuck->missing() + "; rank " + std::to_string(segment_.rank()) +
-                   " has waited for " +
+    segment_.abort(stuck.title() + ": " + stuck.missing() + "; rank " +
+                   std::to_string(segment_.rank()) + " has waited for " +
                    seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(waited)));
   }
 }
@@ -196,8 +327,7 @@ void Engine::run() {
   for (;;) {
     {
       std::unique_lock lock(thread_mutex_);
-      const bool idle = !queued_.load(std::memory_order_acquire);
-      const bool resting = idle && Clock::now() - last_work > kActiveFor;
+      const bool resting = !busy() && Clock::now() - last_work > kActiveFor;
       const auto ready = [&] { return stop_ || kicked_; };
       if (resting) {
         thread_sleeps_.store(true, std::memory_order_release);
@@ -209,20 +339,30 @@ void Engine::run() {
       if (stop_) return;
       kicked_ = false;
     }
-    if (queued_.load(std::memory_order_acquire)) last_work = Clock::now();
-    WaitPolicy policy(true);  // computing threads come first
-    while (queued_.load(std::memory_order_acquire) &&
-           waiters_.load(std::memory_order_seq_cst) == 0) {
-      const std::unique_lock lock(drive_, std::try_to_lock);
-      if (!lock.owns_lock()) break;
-      if (advance()) {
-        policy.reset();
-      } else {
-        policy.pause(segment_, [&] { return waiters_.load() > 0 || advance(); });
+    if (!busy()) continue;
+    last_work = Clock::now();
+    run_while_busy();
+  }
+}
+
+/// Drives until nothing is in flight or somebody who waits wants to.
+void Engine::run_while_busy() {
+  WaitPolicy policy(true);  // computing threads come first
+  while (busy() && waiters_.load(std::memory_order_seq_cst) == 0) {
+    const Turn turn(*this);
+    if (!turn.taken()) return;
+    if (advance()) {
+      policy.reset();
+    } else {
+      const auto paused = policy.pause(segment_, [&] { return waiters_.load() > 0 || advance(); });
+      const Operation* const stuck = front();
+      if (paused == WaitPolicy::Paused::slept && stuck != nullptr &&
+          stuck->request().deadline.count() > 0) {
+        look_at_front(Clock::now() - front_since_, stuck->request().deadline);
       }
-      const std::lock_guard stopping(thread_mutex_);
-      if (stop_) return;
     }
+    const std::lock_guard stopping(thread_mutex_);
+    if (stop_) return;
   }
 }
 

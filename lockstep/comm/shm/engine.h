@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "lockstep/comm/records/group_flight.h"
+#include "lockstep/comm/shm/mailbox.h"
 #include "lockstep/comm/shm/operation.h"
 
 namespace lockstep::comm::shm {
@@ -28,7 +29,6 @@ class Engine {
   Engine(const Segment& segment, Options options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
-  /// Abandons what is in flight.
   ~Engine();
 
   /// Collective, asynchronous. \throws PeerLost, Disagreement when the group is over.
@@ -36,21 +36,44 @@ class Engine {
   /// \throws PeerLost (LS-4002) naming who is missing when `deadline` passes, or a rank ended;
   /// Disagreement (LS-4013) when ranks entered different collectives.
   void wait(Operation& operation, std::chrono::milliseconds deadline);
-  /// Makes progress without waiting.
-  [[nodiscard]] bool poll(Operation& operation);
+
+  /// A message to or from one other rank, asynchronous; transfers end in any order. \throws as
+  /// issue().
+  [[nodiscard]] std::shared_ptr<Transfer> transfer(TransferRequest request);
+  void wait(Transfer& transfer, std::chrono::milliseconds deadline);
+
+  /// Makes progress without waiting; true = it has ended.
+  [[nodiscard]] bool poll(Completion& wanted);
+  /// Somebody waits for the end of what is in flight without calling wait().
+  void nudge() { wake_thread(); }
+  /// No collective is in flight.
+  [[nodiscard]] bool idle() const { return !queued_.load(std::memory_order_acquire); }
+  /// Abandons what is in flight; nothing is issued any more.
+  void close();
+  [[nodiscard]] bool is_own_thread() const { return std::this_thread::get_id() == thread_id_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  class Turn;
+
   void run();
+  void run_while_busy();
   bool advance();
+  bool advance_mail();
+  void drive_until(const Completion& wanted, bool in_order, std::chrono::milliseconds deadline);
+  void let_others_drive(const Completion& wanted);
+  void ended(Completion& completion);
   void start(Operation& operation);
   void end_front();
   void fail_all(std::exception_ptr error);
   [[nodiscard]] std::exception_ptr abort_error() const;
-  void look_for_trouble(Clock::duration waited, std::chrono::milliseconds deadline);
+  void look_for_trouble(const Completion& stuck, Clock::duration waited,
+                        std::chrono::milliseconds deadline) const;
+  void look_at_front(Clock::duration waited, std::chrono::milliseconds deadline);
   void wake_thread();
   [[nodiscard]] Operation* front();
+  [[nodiscard]] bool busy() const { return !idle() || mail_.busy(); }
 
   const Segment& segment_;
   const Options options_;
@@ -58,6 +81,10 @@ class Engine {
   std::mutex drive_;  // held by the thread that advances operations
   Progress progress_;
   RingWriter writer_;
+  Mailroom mail_;
+  std::vector<std::shared_ptr<Transfer>> ended_mail_;         // room for advance_mail()
+  std::vector<std::unique_ptr<Completion::Action>> actions_;  // to call when drive_ is free
+  Clock::time_point front_since_;
 
   std::mutex queue_mutex_;  // held for some instructions
   std::deque<std::shared_ptr<Operation>> queue_;
@@ -65,12 +92,16 @@ class Engine {
 
   std::atomic<int> waiters_{0};  // threads that want to drive: the engine's own makes room
   std::atomic<bool> queued_{false};
+  std::mutex parked_mutex_;  // waiting threads that do not drive
+  std::condition_variable parked_;
+  std::atomic<int> parked_count_{0};
   std::mutex thread_mutex_;
   std::condition_variable thread_wakes_;
   std::atomic<bool> thread_sleeps_{false};
   bool kicked_ = false;
   bool stop_ = false;
   std::thread thread_;
+  std::thread::id thread_id_;
 };
 
 }  // namespace lockstep::comm::shm

@@ -111,8 +111,8 @@ void ExchangeSteps::compare_counts() const {
     std::memcpy(&sent, segment_.direct(r, sequence()) + place, sizeof sent);
     const std::size_t expected = incoming_[static_cast<std::size_t>(r)].bytes;
     if (sent == expected) continue;
-    const std::string what = "collective #" + std::to_string(sequence()) + ": in all_to_all, rank " +
-                             std::to_string(r) + " sends " +
+    const std::string what = "collective #" + std::to_string(sequence()) +
+                             ": in all_to_all, rank " + std::to_string(r) + " sends " +
                              std::to_string(sent / element_bytes()) + " elements to rank " +
                              std::to_string(rank()) + ", which expects " +
                              std::to_string(expected / element_bytes()) + " from it";

@@ -8,6 +8,7 @@ namespace {
 constexpr int kTypeShift = 8;
 constexpr int kReductionShift = 16;
 constexpr int kUnevenShift = 24;
+constexpr int kOrderedShift = 25;
 constexpr int kRootShift = 32;
 
 }  // namespace
@@ -25,6 +26,7 @@ Fingerprint make_fingerprint(const CollectiveKind& kind, std::uint64_t count) {
               static_cast<std::uint64_t>(kind.type) << kTypeShift |
               static_cast<std::uint64_t>(kind.reduction) << kReductionShift |
               static_cast<std::uint64_t>(kind.uneven) << kUnevenShift |
+              static_cast<std::uint64_t>(kind.ordered) << kOrderedShift |
               static_cast<std::uint64_t>(kind.root) << kRootShift,
           kind.uneven ? 0 : count};
 }
@@ -35,13 +37,22 @@ std::string describe(const Fingerprint& fingerprint) {
   const auto reduction = static_cast<Reduction>(fingerprint.kind >> kReductionShift & 0xffU);
   std::string text(name(collective));
   if (collective == Collective::barrier) return text;
-  if (collective <= Collective::reduce_scatter) text += " (" + std::string(name(reduction)) + ")";
+  if (collective <= Collective::reduce_scatter) {
+    const bool ordered = (fingerprint.kind >> kOrderedShift & 1U) != 0;
+    text += " (" + std::string(name(reduction)) + (ordered ? " in tree order)" : ")");
+  }
   text += " of ";
   if ((fingerprint.kind >> kUnevenShift & 1U) == 0) text += std::to_string(fingerprint.count) + " ";
   text += name(type);
   const bool rooted = collective == Collective::reduce || collective == Collective::broadcast ||
                       collective == Collective::gather || collective == Collective::scatter;
   if (rooted) text += " with root " + std::to_string(fingerprint.kind >> kRootShift);
+  return text;
+}
+
+std::string entry_text(int rank, const Fingerprint& fingerprint, std::string_view site) {
+  std::string text = "rank " + std::to_string(rank) + " entered " + describe(fingerprint);
+  if (!site.empty()) text += " at " + std::string(site);
   return text;
 }
 

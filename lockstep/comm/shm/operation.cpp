@@ -9,10 +9,8 @@
 namespace lockstep::comm::shm {
 namespace {
 
-std::string text_of(int rank, const Fingerprint& fingerprint, const char* site) {
-  std::string text = "rank " + std::to_string(rank) + " entered " + describe(fingerprint);
-  const std::string place(site, strnlen(site, kSiteBytes));
-  return place.empty() ? text : text + " at " + place;
+std::string text_of(int rank, const Slot& slot) {
+  return entry_text(rank, slot.fingerprint, {slot.site, strnlen(slot.site, kSiteBytes)});
 }
 
 std::string list_of(const std::vector<int>& ranks) {
@@ -73,8 +71,8 @@ void Operation::compare(int other) {
   const int first = std::min(rank(), other);
   const int second = std::max(rank(), other);
   const std::string what = "collective #" + std::to_string(sequence_) + ": " +
-                           text_of(first, slot_of(first).fingerprint, slot_of(first).site) + ", " +
-                           text_of(second, slot_of(second).fingerprint, slot_of(second).site);
+                           text_of(first, slot_of(first)) + ", " +
+                           text_of(second, slot_of(second));
   segment_.abort(what);
   throw Disagreement(what);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lockstep/base/saturated.h"
+#include "lockstep/comm/shm/standard_layout.h"
 #include "lockstep/parallel/cost/rates.h"
 
 namespace lockstep::parallel {
@@ -121,8 +122,9 @@ std::int64_t gradient_buffers(const ParallelPlan& plan) {
 
 Saturated staging_bytes(const ParallelPlan& plan, const Sizes& s) {
   if (plan.batch.data_ranks == 1) return 0;
-  if (s.bf16_reduce) return s.early * kBf16Bytes;
-  return plan.batch.ordered ? (s.flat + s.control) * kFp32Bytes : 0;
+  const auto ranks = static_cast<int>(plan.batch.data_ranks);
+  const auto shared = static_cast<std::int64_t>(comm::shm::standard_layout(ranks).total_bytes());
+  return Saturated(shared) + (s.bf16_reduce ? s.early * kBf16Bytes : Saturated(0));
 }
 
 /// The worker itself, freed blocks that the allocator keeps (memory/block_cache.h: an eighth of
@@ -168,9 +170,9 @@ double bucket_count(const ParallelPlan& plan, const Sizes& s) {
 double exposed_comm_s(const ParallelPlan& plan, const Sizes& s, double crowding) {
   if (plan.batch.data_ranks == 1) return 0;
   const auto last_bytes = static_cast<double>(((s.last_bucket + s.control) * kFp32Bytes).value());
-  const double last_s = kGlooLatencyS + last_bytes / kGlooBytesPerS;
-  const double all_s = bucket_count(plan, s) * kGlooLatencyS +
-                       static_cast<double>(plan.comm_bytes_per_step) / kGlooBytesPerS;
+  const double last_s = kSharedLatencyS + last_bytes / kSharedBytesPerS;
+  const double all_s = bucket_count(plan, s) * kSharedLatencyS +
+                       static_cast<double>(plan.comm_bytes_per_step) / kSharedBytesPerS;
   const double hidden_s = plan.backward_s / static_cast<double>(leaves_per_rank(plan));
   return std::max(last_s * crowding, all_s * crowding - hidden_s);
 }

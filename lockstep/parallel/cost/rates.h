@@ -5,12 +5,12 @@
 namespace lockstep::parallel {
 
 /// Rates of a CPU core, measured on one core of an AMD EPYC (Zen 4) with LibTorch 2.11: large
-/// matrix products, a copy from memory to memory, and all_reduce over Gloo on one host.
+/// matrix products, a copy from memory to memory, and all_reduce over shared memory.
 inline constexpr double kCoreFp32FlopsPerS = 85e9;
 inline constexpr double kCoreBf16FlopsPerS = 200e9;
 inline constexpr double kCoreCopyBytesPerS = 12.5e9;
-inline constexpr double kGlooBytesPerS = 1.4e9;   // payload of one rank, from 4 MiB on
-inline constexpr double kGlooLatencyS = 300e-6;   // of a small all_reduce
+inline constexpr double kSharedBytesPerS = 6e9;   // payload of one rank, from 4 MiB on
+inline constexpr double kSharedLatencyS = 5e-6;   // of a small all_reduce
 inline constexpr double kBlockOverheadS = 60e-6;  // launching the operators of a block's forward
 
 /// Threads of a rank wait for each other at every operator; where the ranks together have more

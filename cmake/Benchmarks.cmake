@@ -1,0 +1,4 @@
+# Programs that only measure; `make bench-...` builds them.
+add_executable(death_notice EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/benchmarks/death_notice.cpp)
+target_link_libraries(death_notice PRIVATE lockstep_comm_shm)
+target_compile_options(death_notice PRIVATE ${LOCKSTEP_WARNINGS})

@@ -1,0 +1,337 @@
+// Ranks are threads, each with control connections of its own over loopback.
+#include "lockstep/comm/control/channel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/control/slow_link_testing.h"
+#include "lockstep/comm/records/process_state.h"
+#include "lockstep/comm/shm/fingerprint.h"
+
+namespace lockstep::comm::control {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using testing::HasSubstr;
+using Sockets = std::vector<Fd>;
+using Body = std::function<void(int rank, Sockets sockets, const std::vector<Card>& cards)>;
+
+/// The doors' cards can be changed before anybody connects: a proxy stands in for a rank.
+void on_ranks(
+    int size, const Body& body,
+    const std::function<void(std::vector<Card>&)>& change = [](auto&) {}) {
+  std::vector<std::unique_ptr<Door>> doors;
+  std::vector<Card> cards;
+  for (int r = 0; r < size; ++r) {
+    doors.push_back(std::make_unique<Door>("127.0.0.1"));
+    cards.push_back(doors.back()->card());
+  }
+  change(cards);
+  std::vector<std::future<void>> ranks;
+  for (int r = 0; r < size; ++r) {
+    ranks.push_back(std::async(std::launch::async, [&, r] {
+      const auto until = steady_clock::now() + seconds(20);
+      body(r, doors[static_cast<std::size_t>(r)]->meet(r, cards, "test", until), cards);
+    }));
+  }
+  for (auto& rank : ranks) rank.get();
+}
+
+void on_channels(int size, const std::function<void(int rank, Channel& channel)>& body,
+                 const Limits& limits = {}) {
+  on_ranks(size, [&](int rank, Sockets sockets, const std::vector<Card>& cards) {
+    Channel channel(rank, std::move(sockets), cards, limits);
+    body(rank, channel);
+  });
+}
+
+shm::Fingerprint sum_of(std::uint64_t count) {
+  return shm::make_fingerprint(
+      {.collective = shm::Collective::all_reduce, .type = shm::ElementType::f32}, count);
+}
+
+/// Enters with data that is there at once.
+Outcome enter_and_wait(Channel& channel, const shm::Fingerprint& fingerprint,
+                       std::string_view site = {}) {
+  Transfer transfer{DataState::moving};
+  const std::uint64_t sequence = channel.next_sequence();
+  channel.enter(fingerprint, site);
+  channel.data_ended(transfer, true);
+  return channel.wait(sequence, transfer, seconds(20));
+}
+
+std::string reason_of(Channel& channel) {
+  const auto end = channel.over(seconds(20));
+  return end ? end->reason : "not over";
+}
+
+TEST(ControlChannel, ACollectiveIsDoneWhenEveryRankHasEnteredTheSame) {
+  on_channels(4, [](int rank, Channel& channel) {
+    for (std::uint64_t i = 1; i <= 200; ++i) {
+      if (rank == 3 && i == 100) std::this_thread::sleep_for(milliseconds(20));
+      EXPECT_EQ(enter_and_wait(channel, sum_of(i)), Outcome::done);
+    }
+  });
+}
+
+TEST(ControlChannel, ManyInFlightAreDoneInWhateverOrderTheyAreWaitedFor) {
+  on_channels(3, [](int, Channel& channel) {
+    std::vector<Transfer> transfers(300);
+    for (std::uint64_t i = 0; i < transfers.size(); ++i) channel.enter(sum_of(i), "bucket");
+    std::thread mover([&] {
+      for (auto& transfer : transfers) channel.data_ended(transfer, true);
+    });
+    for (std::uint64_t i = transfers.size(); i > 0; --i) {
+      EXPECT_EQ(channel.wait(i, transfers[i - 1], seconds(20)), Outcome::done);
+    }
+    mover.join();
+  });
+}
+
+TEST(ControlChannel, EveryRankHearsOfADifferenceWithBothSidesAndTheirCallSites) {
+  on_channels(3, [](int rank, Channel& channel) {
+    const auto start = steady_clock::now();
+    Transfer never{DataState::moving};
+    channel.enter(sum_of(rank == 1 ? 409598 : 409600), rank == 1 ? "bucket 7" : "bucket 3");
+    EXPECT_EQ(channel.wait(1, never, seconds(20)), Outcome::over);
+    EXPECT_LT(steady_clock::now() - start, seconds(5)) << "the deadline is 20 s";
+    const auto end = channel.over();
+    ASSERT_TRUE(end.has_value());
+    EXPECT_TRUE(end->disagreement);
+    EXPECT_THAT(end->reason, HasSubstr("collective #1: rank "));
+    EXPECT_THAT(end->reason, HasSubstr("entered all_reduce (sum) of 409600 float32 at bucket 3"));
+    EXPECT_THAT(end->reason,
+                HasSubstr("rank 1 entered all_reduce (sum) of 409598 float32 at bucket 7"));
+  });
+}
+
+TEST(ControlChannel, DataThatCameDoesNotHideADifference) {
+  on_channels(2, [](int rank, Channel& channel) {
+    EXPECT_EQ(enter_and_wait(channel, sum_of(static_cast<std::uint64_t>(rank) + 1)), Outcome::over);
+    EXPECT_THAT(reason_of(channel), HasSubstr("rank 0 entered all_reduce (sum) of 1 float32"));
+  });
+}
+
+TEST(ControlChannel, ADifferenceIsFoundAlsoWhenNobodyWaits) {
+  on_channels(2, [](int rank, Channel& channel) {
+    channel.enter(sum_of(static_cast<std::uint64_t>(rank) + 1), {});
+    EXPECT_THAT(reason_of(channel), HasSubstr("rank 1 entered all_reduce (sum) of 2 float32"));
+  });
+}
+
+TEST(ControlChannel, AnAbortReachesEveryRankInTheWordsOfTheFirst) {
+  on_channels(4, [](int rank, Channel& channel) {
+    if (rank == 2) channel.abort({false, "rank 2 ran out of data"});
+    EXPECT_EQ(reason_of(channel), "rank 2 ran out of data");
+  });
+}
+
+TEST(ControlChannel, ARankThatLeavesIsMissedOnlyByThoseWhoStillNeedIt) {
+  std::atomic<int> looked{0};
+  on_channels(3, [&](int rank, Channel& channel) {
+    EXPECT_EQ(enter_and_wait(channel, sum_of(1)), Outcome::done);
+    if (rank == 2) return;
+    EXPECT_FALSE(channel.over(milliseconds(200)).has_value());
+    looked.fetch_add(1);
+    while (looked.load() < 2) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_EQ(enter_and_wait(channel, sum_of(2)), Outcome::over);
+    EXPECT_THAT(reason_of(channel),
+                testing::MatchesRegex("rank 2 \\(process .*has left the group"));
+  });
+}
+
+TEST(ControlChannel, WhatAllHadEnteredBeforeARankLeftStillEndsWell) {
+  std::promise<void> left;
+  const auto has_left = left.get_future().share();
+  on_channels(3, [&](int rank, Channel& channel) {
+    if (rank == 2) {
+      EXPECT_EQ(enter_and_wait(channel, sum_of(1)), Outcome::done);
+      channel.leave();
+      return has_left.wait();
+    }
+    if (rank == 0) {  // ends the group
+      EXPECT_EQ(enter_and_wait(channel, sum_of(1)), Outcome::done);
+      EXPECT_EQ(enter_and_wait(channel, sum_of(2)), Outcome::over);
+      return has_left.wait();
+    }
+    Transfer late{DataState::moving};
+    channel.enter(sum_of(1), {});
+    EXPECT_THAT(reason_of(channel), HasSubstr("has left the group"));
+    std::thread mover([&] {
+      std::this_thread::sleep_for(milliseconds(5));
+      channel.data_ended(late, true);
+    });
+    EXPECT_EQ(channel.wait(1, late, seconds(20)), Outcome::done);
+    mover.join();
+    Transfer never{DataState::moving};
+    channel.enter(sum_of(2), {});
+    EXPECT_EQ(channel.wait(2, never, seconds(20)), Outcome::over);
+    left.set_value();
+  });
+}
+
+TEST(ControlChannel, ARankWhoseConnectionsEndIsNamedByTheOthers) {
+  on_ranks(3, [](int rank, Sockets sockets, const std::vector<Card>& cards) {
+    if (rank == 1) return;  // as the kernel closes them for a killed process
+    Channel channel(rank, std::move(sockets), cards);
+    const auto start = steady_clock::now();
+    EXPECT_EQ(enter_and_wait(channel, sum_of(1)), Outcome::over);
+    EXPECT_LT(steady_clock::now() - start, seconds(3));
+    EXPECT_THAT(reason_of(channel),
+                testing::MatchesRegex("rank 1 \\(process [0-9]+ on .*\\) ended"));
+  });
+}
+
+TEST(ControlChannel, ATimeOutNamesWhoHasNotEntered) {
+  std::promise<void> over;
+  const auto is_over = over.get_future().share();
+  on_channels(2, [&](int rank, Channel& channel) {
+    if (rank == 1) return is_over.wait();
+    Transfer never{DataState::moving};
+    channel.enter(sum_of(1), {});
+    EXPECT_EQ(channel.wait(1, never, milliseconds(50)), Outcome::timed_out);
+    EXPECT_EQ(channel.missing(1), "rank 1 has not entered it");
+    over.set_value();
+  });
+}
+
+TEST(ControlChannel, APeerThatFallsSilentIsLost) {
+  const Limits limits{.heartbeat = milliseconds(50), .silence = milliseconds(400)};
+  std::promise<void> over;
+  const auto is_over = over.get_future().share();
+  on_ranks(2, [&](int rank, Sockets sockets, const std::vector<Card>& cards) {
+    if (rank == 1) return is_over.wait();  // its host is down: nothing comes, nothing ends
+    Channel channel(rank, std::move(sockets), cards, limits);
+    EXPECT_THAT(reason_of(channel), HasSubstr("has not been heard for"));
+    over.set_value();
+  });
+}
+
+TEST(ControlChannel, AStoppedProcessOfThisHostIsToldFromADeadNetwork) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  ::kill(child, SIGSTOP);
+  ::waitpid(child, nullptr, WUNTRACED);
+  const Limits limits{.heartbeat = milliseconds(50), .look_at_process = milliseconds(200)};
+  std::promise<void> over;
+  const auto is_over = over.get_future().share();
+  on_ranks(
+      2,
+      [&](int rank, Sockets sockets, const std::vector<Card>& cards) {
+        if (rank == 1) return is_over.wait();
+        Channel channel(rank, std::move(sockets), cards, limits);
+        EXPECT_THAT(reason_of(channel), HasSubstr("is stopped (state T)"));
+        over.set_value();
+      },
+      [&](std::vector<Card>& cards) {
+        cards[1].process.pid = child;
+        cards[1].process.start_ticks = 0;
+      });
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(ControlChannel, ARoundTripOf200MillisecondsIsNoFault) {
+  const Limits limits{.heartbeat = milliseconds(400), .silence = milliseconds(2000)};
+  std::unique_ptr<SlowLink> link;
+  on_ranks(
+      2,
+      [&](int rank, Sockets sockets, const std::vector<Card>& cards) {
+        Channel channel(rank, std::move(sockets), cards, limits);
+        EXPECT_EQ(enter_and_wait(channel, sum_of(1)), Outcome::done);
+        EXPECT_FALSE(channel.over(milliseconds(2500)).has_value());
+        EXPECT_EQ(enter_and_wait(channel, sum_of(2)), Outcome::done);
+      },
+      [&](std::vector<Card>& cards) {
+        link = std::make_unique<SlowLink>(cards[0].port, milliseconds(100));
+        cards[0].port = link->port();
+      });
+}
+
+TEST(ControlChannel, BothSidesOfACutLinkNoticeAndAThirdRankHearsOfIt) {
+  const Limits limits{.heartbeat = milliseconds(50), .silence = milliseconds(500)};
+  std::unique_ptr<SlowLink> link;
+  std::atomic<int> through{0};
+  on_ranks(
+      3,
+      [&](int rank, Sockets sockets, const std::vector<Card>& cards) {
+        Channel channel(rank, std::move(sockets), cards, limits);
+        EXPECT_EQ(enter_and_wait(channel, sum_of(1)), Outcome::done);
+        if (through.fetch_add(1) == 2) link->cut();
+        EXPECT_THAT(reason_of(channel),
+                    testing::MatchesRegex("rank [12] \\(.*has not been heard for .*"));
+      },
+      [&](std::vector<Card>& cards) {  // only rank 2 reaches rank 1 through it
+        link = std::make_unique<SlowLink>(cards[1].port, milliseconds(1));
+        cards[1].port = link->port();
+      });
+}
+
+TEST(ControlDoor, StrangersAreTurnedAway) {
+  on_ranks(
+      2,
+      [](int rank, Sockets sockets, const std::vector<Card>& cards) {
+        Channel channel(rank, std::move(sockets), cards);
+        EXPECT_EQ(enter_and_wait(channel, sum_of(1)), Outcome::done);
+      },
+      [&](std::vector<Card>& cards) {
+        const int port = cards[0].port;
+        const auto knock = [port](std::string bytes) {
+          const Fd socket = connect_to("127.0.0.1", port, steady_clock::now() + seconds(5));
+          bytes.resize(std::max(bytes.size(), kHeadBytes), 'x');
+          (void)write_all(socket.get(),
+                          {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()},
+                          steady_clock::now() + seconds(5));
+        };
+        knock("GET / HTTP/1.1\r\n\r\n");
+        std::string wrong_token;
+        append(wrong_token, {Word::hello, false, 1, cards[0].token + 1});
+        knock(wrong_token);
+      });
+}
+
+TEST(ControlDoor, NamesTheRanksThatDoNotCome) {
+  Door door("127.0.0.1");
+  const std::vector<Card> cards(3, door.card());
+  try {
+    (void)door.meet(0, cards, "rank 0 of 3", steady_clock::now() + milliseconds(50));
+    FAIL() << "nobody came";
+  } catch (const PeerLost& lost) {
+    EXPECT_EQ(lost.problems().front().code, "LS-4005");
+    EXPECT_THAT(lost.problems().front().what, HasSubstr("ranks 1, 2 did not make a control"));
+  }
+}
+
+TEST(ControlDoor, ACardComesBackFromItsTextAndOtherTextIsRefused) {
+  Door door("127.0.0.1");
+  const Card card = card_from_text(to_text(door.card()));
+  EXPECT_EQ(card.host, "127.0.0.1");
+  EXPECT_EQ(card.port, door.card().port);
+  EXPECT_EQ(card.token, door.card().token);
+  EXPECT_EQ(card.process.pid, ::getpid());
+  EXPECT_EQ(card.process.boot_id, own_identity().boot_id);
+  for (const char* text : {"", "127.0.0.1 80", "a b c d e f g h", "a 1 1 1 1 1 b c d"}) {
+    EXPECT_THROW((void)card_from_text(text), BadData) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::comm::control
