@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
@@ -25,12 +26,21 @@ class TaggedGloo : public c10d::ProcessGroupGloo {
   void set_next_tag(std::uint32_t tag) { collectiveCounter_ = tag; }
 };
 
+/// LibTorch's own record of collectives is one map for the process that two groups' threads change
+/// without a lock (2.11; seen as a crash in FlightRecorder::recordWithResetEnabled). Ours is
+/// comm/records. Whoever asked for LibTorch's keeps it.
+void switch_off_upstream_recorder() {
+  static const int once = ::setenv("TORCH_FR_BUFFER_SIZE", "0", 0);
+  (void)once;
+}
+
 }  // namespace
 
 c10::intrusive_ptr<c10d::Backend> connect_gloo(const c10::intrusive_ptr<c10d::Store>& store,
                                                const GroupOptions& options, const std::string& mesh,
                                                const std::string& address) {
   using c10d::ProcessGroupGloo;
+  switch_off_upstream_recorder();
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(options.name + "/" + mesh, store);
   auto gloo = ProcessGroupGloo::Options::create(options.deadline);
   gloo->threads = kGlooThreads;
