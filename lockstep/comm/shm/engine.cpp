@@ -312,8 +312,14 @@ void Engine::look_at_front(Clock::duration waited, std::chrono::milliseconds dea
 
 /// Ends the group when what is waited for cannot end or takes too long.
 void Engine::look_for_trouble(const Completion& stuck, Clock::duration waited,
-                              std::chrono::milliseconds deadline) const {
-  if (const int gone = stuck.deserter(); gone >= 0) {
+                              std::chrono::milliseconds deadline) {
+  // A rank may have done its part, and left, since this one last looked: it is missing only if that
+  // still holds after another look at what it left behind.
+  const int gone = stuck.deserter();
+  const bool missed_before = suspect_of_ == &stuck && suspect_ == gone;
+  suspect_of_ = &stuck;
+  suspect_ = gone;
+  if (gone >= 0 && missed_before) {
     segment_.abort(stuck.title() + ": rank " + std::to_string(gone) + " has left the group");
   } else if (waited > deadline) {
     segment_.abort(stuck.title() + ": " + stuck.missing() + "; rank " +

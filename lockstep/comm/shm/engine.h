@@ -69,7 +69,7 @@ class Engine {
   void fail_all(std::exception_ptr error);
   [[nodiscard]] std::exception_ptr abort_error() const;
   void look_for_trouble(const Completion& stuck, Clock::duration waited,
-                        std::chrono::milliseconds deadline) const;
+                        std::chrono::milliseconds deadline);
   void look_at_front(Clock::duration waited, std::chrono::milliseconds deadline);
   void wake_thread();
   [[nodiscard]] Operation* front();
@@ -81,6 +81,8 @@ class Engine {
   std::mutex drive_;  // held by the thread that advances operations
   Progress progress_;
   RingWriter writer_;
+  const Completion* suspect_of_ = nullptr;  // what lacked a rank at the last look, and which
+  int suspect_ = -1;
   Mailroom mail_;
   std::vector<std::shared_ptr<Transfer>> ended_mail_;         // room for advance_mail()
   std::vector<std::unique_ptr<Completion::Action>> actions_;  // to call when drive_ is free

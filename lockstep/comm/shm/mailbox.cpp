@@ -43,9 +43,15 @@ int Transfer::deserter() const {
     return box.posted.value.load(std::memory_order_acquire) ==
            box.taken.value.load(std::memory_order_acquire);
   };
+  // And a receiver may have taken the message, and left, since this rank last looked.
+  const auto has_taken = [&](int receiver) {
+    const Mailbox& box = segment_.mailbox(segment_.rank(), receiver);
+    return first_piece_.load() < box.taken.value.load(std::memory_order_acquire);
+  };
   const int other = peer();
   if (other != kAnyRank) {
-    return left(other) && (request_.sends || is_silent(other)) && !done() ? other : -1;
+    if (!left(other) || done()) return -1;
+    return (request_.sends ? !has_taken(other) : is_silent(other)) ? other : -1;
   }
   int gone = -1;
   for (int r = 0; r < segment_.ranks(); ++r) {
@@ -113,7 +119,7 @@ bool Mailroom::send_to(int peer, Ended& ended) {
     post_piece(peer, out);
     moved = true;
   }
-  while (!out.accepting.empty() && out.accepting.front()->first_piece_ < taken) {
+  while (!out.accepting.empty() && out.accepting.front()->first_piece_.load() < taken) {
     end(std::move(out.accepting.front()), ended);
     out.accepting.pop_front();
     moved = true;
@@ -128,7 +134,7 @@ void Mailroom::post_piece(int peer, Outbox& out) {
   const std::size_t bytes =
       std::min(segment_.layout().mail_piece_bytes(), request.bytes - transfer.posted_bytes_);
   const bool is_first = transfer.posted_bytes_ == 0;
-  if (is_first) transfer.first_piece_ = out.posted;
+  if (is_first) transfer.first_piece_.store(out.posted);
   box.stamps[out.posted % kMailPieces] = {request.bytes, bytes,
                                           static_cast<std::uint32_t>(request.type), request.tag,
                                           is_first ? 1U : 0U};

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -49,8 +50,9 @@ class Transfer : public Completion {
   const Segment& segment_;
   const TransferRequest request_;
   std::atomic<int> peer_;
-  std::size_t posted_bytes_ = 0;   // of a send
-  std::uint64_t first_piece_ = 0;  // of a send, in its ring
+  std::size_t posted_bytes_ = 0;  // of a send
+  /// Of a send, in its ring; the largest number until it is posted.
+  std::atomic<std::uint64_t> first_piece_{std::numeric_limits<std::uint64_t>::max()};
 };
 
 /// All messages of one rank. Only post() and busy() may be called by several threads at once.
