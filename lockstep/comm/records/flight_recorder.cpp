@@ -32,7 +32,7 @@ std::uint64_t word(std::int64_t value) { return static_cast<std::uint64_t>(value
 /// Cuts; the rest of the field is zero.
 template <std::size_t n>
 void put(std::array<char, n>& field, std::string_view text) {
-  std::memcpy(field.data(), text.data(), std::min(text.size(), n - 1));
+  text.copy(field.data(), n - 1);
 }
 
 std::uint64_t state_word(CollectiveState state, std::size_t group) {
