@@ -10,52 +10,24 @@
 #include <vector>
 
 #include "lockstep/store/server.h"
+#include "tests/support/front_ranks.h"
 #include "tests/support/run_program.h"
+#include "tests/support/tiny_run.h"
 
 namespace lockstep::test {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* kRun = R"([run]
-name = "watched"
-steps = 10000000
-
-[model]
-family = "mlp"
-layers = 1
-width = 16
-inputs = 8
-classes = 4
-
-[data]
-format = "synthetic"
-train_samples = 512
-
-[batch]
-micro_batch = 8
-
-[optimizer]
-name = "sgd"
-lr = 0.01
-)";
-
-template <typename Condition>
-bool eventually(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
-}
+const TinyRun kRun{.run = "name = \"watched\"\nsteps = 10000000\n",
+                   .more = "[optimizer]\nname = \"sgd\"\nlr = 0.01\n"};
 
 /// A training run on two ranks over `backend`, once it is in its steps. They have no front, which
 /// would give up a stopped rank.
 class WatchedRun {
  public:
   explicit WatchedRun(const std::string& backend) : store_("127.0.0.1", 0) {
-    write_file(folder_ / "run.toml", kRun);
+    write_file(folder_ / "run.toml", to_toml(kRun));
     for (const std::string rank : {"0", "1"}) {
       ProgramOptions options;
       options.extra_env = {"RANK=" + rank,

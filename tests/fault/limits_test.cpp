@@ -5,32 +5,20 @@
 #include <vector>
 
 #include "tests/support/run_program.h"
+#include "tests/support/tiny_run.h"
 
 namespace lockstep::test {
 namespace {
 
-constexpr const char* kRun = R"([run]
-steps = 3
-[model]
-family = "mlp"
-layers = 1
-width = 16
-inputs = 8
-classes = 4
-[data]
-format = "synthetic"
-train_samples = 64
-[batch]
-micro_batch = 8
-)";
+const TinyRun kRun{.run = "steps = 3\n", .data = "train_samples = 64\n"};
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-class Limits : public testing::Test {
+class Limits : public TinyRunTest {
  protected:
-  void SetUp() override { write_file(folder_ / "run.toml", kRun); }
+  Limits() : TinyRunTest(kRun) {}
 
   /// Runs `lockstep WORDS` in a shell after `before`; WORDS may redirect. RUN is a run file.
   ProgramResult shell(const std::string& before, const std::string& words) const {
@@ -38,8 +26,6 @@ class Limits : public testing::Test {
                         "RUN=" + (folder_ / "run.toml") + "; DIR=" + (folder_ / "run") + "; " +
                             before + "; exec " + program("lockstep") + " " + words});
   }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(Limits, TooFewOpenFilesAreAFaultOfTheEnvironmentThatNamesTheLimit) {
@@ -58,8 +44,8 @@ TEST_F(Limits, FilesThatMayNotGrowAreAnErrorNotADeath) {
 
 TEST_F(Limits, TooLittleMemoryIsAFaultOfTheEnvironmentAtEverySize) {
   for (const char* kib : {"24000", "60000", "440000", "480000"}) {
-    const auto result = shell("ulimit -v " + std::string(kib),
-                              "train $RUN --run-dir $DIR --nproc-per-node 2");
+    const auto result =
+        shell("ulimit -v " + std::string(kib), "train $RUN --run-dir $DIR --nproc-per-node 2");
     EXPECT_FALSE(has(result.err, "LS-9001")) << kib << ": " << result.describe();
     EXPECT_FALSE(has(result.err, "firewall")) << kib << ": " << result.describe();
     EXPECT_FALSE(has(result.err, "terminate called")) << kib << ": " << result.describe();

@@ -14,46 +14,24 @@
 #include <vector>
 
 #include "tests/support/run_program.h"
+#include "tests/support/tiny_run.h"
 
 namespace lockstep::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kRun = R"([run]
-name = "again"
-steps = 12
-[model]
-family = "mlp"
-layers = 1
-width = 16
-inputs = 8
-classes = 4
-[data]
-format = "synthetic"
-train_samples = 512
-eval_samples = 64
-[batch]
-micro_batch = 8
-[optimizer]
-lr = 0.01
-[checkpoint]
-every = 5
-)";
+const TinyRun kRun{.run = "name = \"again\"\nsteps = 12\n",
+                   .data = "train_samples = 512\neval_samples = 64\n",
+                   .more = "[optimizer]\nlr = 0.01\n[checkpoint]\nevery = 5\n"};
 
 constexpr const char* kFiles[] = {"config.json", "plan.json", "job.json", "events.jsonl",
                                   "summary.json"};
 
-class RunDirectory : public testing::Test {
+class RunDirectory : public TinyRunTest {
  protected:
-  void SetUp() override { write_file(folder_ / "run.toml", kRun); }
+  RunDirectory() : TinyRunTest(kRun) {}
 
-  std::vector<std::string> command(const std::vector<std::string>& more) const {
-    std::vector<std::string> argv{program("lockstep"), "train", folder_ / "run.toml", "--run-dir",
-                                  folder_ / "run"};
-    argv.insert(argv.end(), more.begin(), more.end());
-    return argv;
-  }
   ProgramResult train(const std::vector<std::string>& more = {},
                       const std::vector<std::string>& env = {}) const {
     ProgramOptions options;
@@ -73,8 +51,6 @@ class RunDirectory : public testing::Test {
     return nlohmann::json::parse(read_file(folder_ / "run/summary.json"), nullptr, false);
   }
   bool has(const std::string& path) const { return fs::exists(folder_.path() / "run" / path); }
-
-  TemporaryFolder folder_;
 };
 
 /// As a rank of a launcher that is not ours.

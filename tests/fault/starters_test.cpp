@@ -9,38 +9,19 @@
 
 #include "lockstep/store/server.h"
 #include "tests/support/run_program.h"
+#include "tests/support/tiny_run.h"
 
 namespace lockstep::test {
 namespace {
 
-constexpr const char* kRun = R"([run]
-steps = 6
-[model]
-family = "mlp"
-layers = 1
-width = 16
-inputs = 8
-classes = 4
-[data]
-format = "synthetic"
-train_samples = 100
-[batch]
-micro_batch = 8
-)";
+const TinyRun kRun{.run = "steps = 6\n", .data = "train_samples = 100\n"};
 
-class Starters : public testing::Test {
+class Starters : public TinyRunTest {
  protected:
+  Starters() : TinyRunTest(kRun) {}
   void SetUp() override {
-    write_file(folder_ / "run.toml", kRun);
-    const ProgramResult own = run_program(command("own", {"--nproc-per-node", "2"}));
+    const ProgramResult own = run_program(command({"--quiet", "--nproc-per-node", "2"}, "own"));
     ASSERT_EQ(own.exit_code, 0) << own.describe();
-  }
-
-  std::vector<std::string> command(const std::string& run_dir, std::vector<std::string> more = {}) {
-    std::vector<std::string> argv{program("lockstep"), "train",     folder_ / "run.toml",
-                                  "--quiet",           "--run-dir", folder_ / run_dir};
-    argv.insert(argv.end(), more.begin(), more.end());
-    return argv;
   }
 
   std::string hash(const std::string& run_dir) {
@@ -58,7 +39,7 @@ class Starters : public testing::Test {
         if (at != std::string::npos) variable.replace(at, 2, rank);
         options.extra_env.push_back(variable);
       }
-      ranks.push_back(std::make_unique<RunningProgram>(command(run_dir), options));
+      ranks.push_back(std::make_unique<RunningProgram>(command({"--quiet"}, run_dir), options));
     }
     for (const auto& rank : ranks) {
       const ProgramResult result = rank->wait();
@@ -66,8 +47,6 @@ class Starters : public testing::Test {
     }
     EXPECT_EQ(hash(run_dir), hash("own"));
   }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(Starters, TorchrunWithAStoreOfItsAgent) {

@@ -13,30 +13,15 @@
 #include "lockstep/base/socket.h"
 #include "tests/support/front_ranks.h"
 #include "tests/support/run_program.h"
+#include "tests/support/tiny_run.h"
 
 namespace lockstep::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kRun = R"([run]
-name = "stop"
-steps = 10000000
-[model]
-family = "mlp"
-layers = 1
-width = 16
-inputs = 8
-classes = 4
-[data]
-format = "synthetic"
-train_samples = 512
-[batch]
-micro_batch = 8
-[optimizer]
-name = "sgd"
-lr = 0.01
-)";
+const TinyRun kRun{.run = "name = \"stop\"\nsteps = 10000000\n",
+                   .more = "[optimizer]\nname = \"sgd\"\nlr = 0.01\n"};
 
 // A rank that only sits in a wait was given twenty seconds before; the machine may be slow.
 constexpr double kSoon_s = 15;
@@ -45,18 +30,14 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-class Stop : public testing::Test {
+class Stop : public TinyRunTest {
  protected:
-  void SetUp() override { write_file(folder_ / "run.toml", kRun); }
+  Stop() : TinyRunTest(kRun) {}
 
   std::unique_ptr<RunningProgram> start(const std::vector<std::string>& sets = {}) const {
-    std::vector<std::string> argv{program("lockstep"), "train",          folder_ / "run.toml",
-                                  "--run-dir",         folder_ / "run", "--nproc-per-node",
-                                  "2"};
-    for (const auto& set : sets) {
-      argv.emplace_back("--set");
-      argv.push_back(set);
-    }
+    std::vector<std::string> argv = command({"--nproc-per-node", "2"});
+    const auto words = set_words(sets);
+    argv.insert(argv.end(), words.begin(), words.end());
     return std::make_unique<RunningProgram>(argv);
   }
   bool has_done_step(int step) const {
@@ -79,8 +60,6 @@ class Stop : public testing::Test {
     result.seconds = std::chrono::duration<double>(end - begin).count();
     return result;
   }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(Stop, ARankKilledDuringTheStartEndsTheJobInSeconds) {
@@ -124,8 +103,8 @@ TEST_F(Stop, AnEvaluationIsAbandonedAndTheStateSaved) {
 
 TEST_F(Stop, AStepOfManyMicroBatchesIsAbandonedAndTheStateOfBeforeSaved) {
   const std::vector<std::string> minutes_a_step{
-      "model.width=2048",      "model.layers=3",          "batch.micro_batch=256",
-      "data.train_samples=600000", "batch.global_batch=512000"};
+      "model.width=2048", "model.layers=3", "batch.micro_batch=256", "data.train_samples=600000",
+      "batch.global_batch=512000"};
   const auto front = start(minutes_a_step);
   ASSERT_TRUE(in_loop(*front)) << front->err_so_far();
   const auto result = stop(*front);
@@ -220,9 +199,9 @@ TEST_F(Stop, ARankThatWaitsForOthersSaysForWhomAndEndsAtTheFirstSignal) {
   }
   const auto start_rank = [&](const std::string& rank, int master_port) {
     ProgramOptions options;
-    options.extra_env = {"RANK=" + rank, "LOCAL_RANK=" + rank, "WORLD_SIZE=3",
-                         "LOCAL_WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1",
-                         "MASTER_PORT=" + std::to_string(master_port)};
+    options.extra_env = {"RANK=" + rank,          "LOCAL_RANK=" + rank,
+                         "WORLD_SIZE=3",          "LOCAL_WORLD_SIZE=3",
+                         "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(master_port)};
     return std::make_unique<RunningProgram>(
         std::vector<std::string>{program("lockstep"), "train", folder_ / "run.toml", "--run-dir",
                                  folder_ / "run"},

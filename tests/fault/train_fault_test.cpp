@@ -12,45 +12,20 @@
 #include "lockstep/store/server.h"
 #include "tests/support/front_ranks.h"
 #include "tests/support/run_program.h"
+#include "tests/support/tiny_run.h"
 
 namespace lockstep::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kRun = R"([run]
-name = "fault"
-steps = 8
+const TinyRun kRun{.run = "name = \"fault\"\nsteps = 8\n",
+                   .more = "[optimizer]\nname = \"sgd\"\nlr = 0.01\n"};
 
-[model]
-family = "mlp"
-layers = 1
-width = 16
-inputs = 8
-classes = 4
-
-[data]
-format = "synthetic"
-train_samples = 512
-
-[batch]
-micro_batch = 8
-
-[optimizer]
-name = "sgd"
-lr = 0.01
-)";
-
-class TrainFault : public testing::Test {
+class TrainFault : public TinyRunTest {
  protected:
-  void SetUp() override { write_file(folder_ / "run.toml", kRun); }
+  TrainFault() : TinyRunTest(kRun) {}
 
-  std::vector<std::string> command(const std::vector<std::string>& more) const {
-    std::vector<std::string> argv{program("lockstep"), "train", folder_ / "run.toml", "--run-dir",
-                                  folder_ / "run"};
-    argv.insert(argv.end(), more.begin(), more.end());
-    return argv;
-  }
   ProgramResult train(const std::vector<std::string>& more) const {
     return run_program(command(more));
   }
@@ -64,8 +39,6 @@ class TrainFault : public testing::Test {
     EXPECT_TRUE(trains) << running->err_so_far();
     return running;
   }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(TrainFault, NoRanksIsAUsageError) {
@@ -75,7 +48,7 @@ TEST_F(TrainFault, NoRanksIsAUsageError) {
 }
 
 TEST_F(TrainFault, AllConfigurationErrorsAreToldAtOnceWithTheirPlace) {
-  write_file(folder_ / "run.toml", std::string(kRun) + "momentun = 0.9\n[run2]\nx = 1\n");
+  write_file(folder_ / "run.toml", to_toml(kRun) + "momentun = 0.9\n[run2]\nx = 1\n");
   const auto result = train({"--set", "run.steps=many"});
   EXPECT_EQ(result.exit_code, 2) << result.describe();
   EXPECT_NE(result.err.find("run.toml:22:"), std::string::npos) << result.describe();

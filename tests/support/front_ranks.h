@@ -11,10 +11,10 @@
 
 namespace lockstep::test {
 
-/// True once `condition` holds; gives up after thirty seconds.
+/// True once `condition` holds; gives up after a minute.
 template <typename Condition>
 bool eventually(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
