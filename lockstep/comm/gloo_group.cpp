@@ -12,12 +12,10 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/rng.h"
-#include "lockstep/comm/arguments.h"
 #include "lockstep/comm/control/channel.h"
 #include "lockstep/comm/gloo_mesh.h"
 #include "lockstep/comm/gloo_scatter.h"
 #include "lockstep/comm/group.h"
-#include "lockstep/comm/instant_group.h"
 #include "lockstep/comm/join.h"
 #include "lockstep/comm/local_address.h"
 #include "lockstep/comm/make_group.h"
@@ -184,31 +182,28 @@ class GlooGroup : public Group {
  public:
   GlooGroup(std::shared_ptr<Context> context, std::unique_ptr<Mesh> mesh,
             std::unique_ptr<store::Server> server)
-      : server_(std::move(server)), context_(std::move(context)), mesh_(std::move(mesh)) {}
+      : Group(context->options.rank, context->options.size, "gloo"),
+        server_(std::move(server)),
+        context_(std::move(context)),
+        mesh_(std::move(mesh)) {}
   GlooGroup(const GlooGroup&) = delete;
   GlooGroup& operator=(const GlooGroup&) = delete;
   ~GlooGroup() override;
 
-  [[nodiscard]] int rank() const override { return context_->options.rank; }
-  [[nodiscard]] int size() const override { return context_->options.size; }
-  [[nodiscard]] std::string backend() const override { return "gloo"; }
-  [[nodiscard]] std::unique_ptr<Work> all_reduce(at::Tensor tensor, ReduceOp op,
-                                                 Order order) override;
-  [[nodiscard]] std::unique_ptr<Work> broadcast(at::Tensor tensor, int root) override;
-  [[nodiscard]] std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input) override;
-  [[nodiscard]] std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
-                                                     ReduceOp op) override;
-  void barrier() override;
-  [[nodiscard]] std::int64_t payload_bytes() const override { return payload_bytes_; }
-
  private:
+  std::unique_ptr<Work> start_all_reduce(at::Tensor tensor, ReduceOp op, Order order) override;
+  std::unique_ptr<Work> start_broadcast(at::Tensor tensor, int root) override;
+  std::unique_ptr<Work> start_all_gather(at::Tensor output, at::Tensor input) override;
+  std::unique_ptr<Work> start_reduce_scatter(at::Tensor output, at::Tensor input,
+                                             ReduceOp op) override;
+  void do_barrier() override;
+
   template <class Issue>
   std::unique_ptr<Work> start(Entry entry, const at::Tensor& payload, Issue issue);
 
   std::unique_ptr<store::Server> server_;
   std::shared_ptr<Context> context_;
   std::unique_ptr<Mesh> mesh_;
-  std::int64_t payload_bytes_ = 0;
 };
 
 GlooGroup::~GlooGroup() {
@@ -237,7 +232,6 @@ std::unique_ptr<Work> GlooGroup::start(Entry entry, const at::Tensor& payload, I
     entry.kind.type = element_type(payload.scalar_type());
     dtype = shm::name(entry.kind.type);
     bytes = static_cast<std::int64_t>(payload.nbytes());
-    payload_bytes_ += bytes;
   }
   std::string op(shm::name(entry.kind.collective));
   if (entry.kind.ordered) op = "tree " + op;
@@ -261,9 +255,7 @@ std::unique_ptr<Work> GlooGroup::start(Entry entry, const at::Tensor& payload, I
   }
 }
 
-std::unique_ptr<Work> GlooGroup::all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
-  check_all_reduce(tensor, op, order, size());
-  if (tensor.numel() == 0) return finished_work();
+std::unique_ptr<Work> GlooGroup::start_all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
   auto flat = tensor.detach().view(-1);
   Entry entry{{.collective = Collective::all_reduce, .reduction = reduction_of(op)},
               tensor.numel()};
@@ -280,9 +272,7 @@ std::unique_ptr<Work> GlooGroup::all_reduce(at::Tensor tensor, ReduceOp op, Orde
   });
 }
 
-std::unique_ptr<Work> GlooGroup::broadcast(at::Tensor tensor, int root) {
-  check_broadcast(tensor, root, size());
-  if (tensor.numel() == 0) return finished_work();
+std::unique_ptr<Work> GlooGroup::start_broadcast(at::Tensor tensor, int root) {
   const Entry entry{{.collective = Collective::broadcast, .root = static_cast<std::uint32_t>(root)},
                     tensor.numel()};
   return start(entry, tensor, [&](auto tag) {
@@ -294,9 +284,7 @@ std::unique_ptr<Work> GlooGroup::broadcast(at::Tensor tensor, int root) {
   });
 }
 
-std::unique_ptr<Work> GlooGroup::all_gather(at::Tensor output, at::Tensor input) {
-  check_all_gather(output, input, size());
-  if (input.numel() == 0) return finished_work();
+std::unique_ptr<Work> GlooGroup::start_all_gather(at::Tensor output, at::Tensor input) {
   auto flat_output = output.detach().view(-1);
   auto flat_input = input.detach().view(-1);
   const Entry entry{{.collective = Collective::all_gather}, input.numel()};
@@ -306,9 +294,8 @@ std::unique_ptr<Work> GlooGroup::all_gather(at::Tensor output, at::Tensor input)
   });
 }
 
-std::unique_ptr<Work> GlooGroup::reduce_scatter(at::Tensor output, at::Tensor input, ReduceOp op) {
-  check_reduce_scatter(output, input, size());
-  if (output.numel() == 0) return finished_work();
+std::unique_ptr<Work> GlooGroup::start_reduce_scatter(at::Tensor output, at::Tensor input,
+                                                      ReduceOp op) {
   auto flat_output = output.detach().view(-1);
   auto flat_input = input.detach().view(-1);
   const Entry entry{{.collective = Collective::reduce_scatter, .reduction = reduction_of(op)},
@@ -319,7 +306,7 @@ std::unique_ptr<Work> GlooGroup::reduce_scatter(at::Tensor output, at::Tensor in
   });
 }
 
-void GlooGroup::barrier() {
+void GlooGroup::do_barrier() {
   const Entry entry{{.collective = Collective::barrier}};
   start(entry, {}, [&](auto tag) {
     tag_next(*mesh_->backend, tag);

@@ -34,29 +34,50 @@ class Work {
 class Group {
  public:
   virtual ~Group() = default;
-  [[nodiscard]] virtual int rank() const = 0;  // within the group
-  [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual std::string backend() const = 0;  // "shm", "gloo", "shm+gloo", "fake"
+  [[nodiscard]] int rank() const { return rank_; }  // within the group
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] const std::string& backend() const { return backend_; }  // "shm", "gloo", "fake"
 
   /// Replaces `tensor` on every rank by its reduction over the group. Collective, asynchronous.
   /// \param tensor contiguous; same shape and dtype on every rank; changed in place.
   /// Order::tree needs ReduceOp::sum and a size that is a power of two.
-  [[nodiscard]] virtual std::unique_ptr<Work> all_reduce(at::Tensor tensor, ReduceOp op,
-                                                         Order order = Order::any) = 0;
+  /// This and all collectives \throw Bug when an argument breaks its contract, PeerLost when the
+  /// group is over, Disagreement when ranks entered different collectives.
+  [[nodiscard]] std::unique_ptr<Work> all_reduce(at::Tensor tensor, ReduceOp op,
+                                                 Order order = Order::any);
   /// Collective. Copies `tensor` of `root` to every rank.
-  [[nodiscard]] virtual std::unique_ptr<Work> broadcast(at::Tensor tensor, int root) = 0;
+  [[nodiscard]] std::unique_ptr<Work> broadcast(at::Tensor tensor, int root);
   /// Collective. \param output [n, *input.shape], contiguous.
-  [[nodiscard]] virtual std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input) = 0;
+  [[nodiscard]] std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input);
   /// Collective. Part r of the reduction over the group goes to rank r.
   /// \param output [count...], contiguous. \param input [n, count...], contiguous; the same shape
   /// and dtype on every rank.
-  [[nodiscard]] virtual std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
-                                                             ReduceOp op) = 0;
+  [[nodiscard]] std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
+                                                     ReduceOp op);
   /// Collective. Returns when every rank has come.
-  virtual void barrier() = 0;
+  void barrier() { do_barrier(); }
 
   /// Payload handed to collectives by this rank so far: tensor bytes, once per call.
-  [[nodiscard]] virtual std::int64_t payload_bytes() const = 0;
+  [[nodiscard]] std::int64_t payload_bytes() const { return payload_bytes_; }
+
+ protected:
+  Group(int rank, int size, std::string backend);
+  /// A collective that is over when it is issued.
+  [[nodiscard]] static std::unique_ptr<Work> finished_work();
+
+ private:
+  // What a backend does. The arguments were checked, and no tensor is empty.
+  virtual std::unique_ptr<Work> start_all_reduce(at::Tensor tensor, ReduceOp op, Order order) = 0;
+  virtual std::unique_ptr<Work> start_broadcast(at::Tensor tensor, int root) = 0;
+  virtual std::unique_ptr<Work> start_all_gather(at::Tensor output, at::Tensor input) = 0;
+  virtual std::unique_ptr<Work> start_reduce_scatter(at::Tensor output, at::Tensor input,
+                                                     ReduceOp op) = 0;
+  virtual void do_barrier() = 0;
+
+  const int rank_;
+  const int size_;
+  const std::string backend_;
+  std::int64_t payload_bytes_ = 0;
 };
 
 /// A small value that rank `root` has and all others want. Collective.
@@ -73,7 +94,7 @@ struct GroupOptions {
   int size = 1;
   std::string store_host = "127.0.0.1";  // or "unix:<path>"
   int store_port = 0;
-  bool host_store = false;     // this rank serves the store (rank 0 without a launcher)
+  bool host_store = false;  // this rank serves the store (rank 0 without a launcher)
   Backend backend = Backend::automatic;
   std::string name = "world";  // prefix of the store keys; unique per group and generation
   std::string host_id;         // equal on the ranks of one host; empty = host_identity()

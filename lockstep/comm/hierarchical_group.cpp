@@ -15,9 +15,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/arguments.h"
 #include "lockstep/comm/hierarchy.h"
-#include "lockstep/comm/instant_group.h"
 #include "lockstep/comm/make_group.h"
 #include "lockstep/comm/records/disagreement.h"
 #include "lockstep/comm/records/group_flight.h"
@@ -183,7 +181,9 @@ class HierarchicalWork : public Work {
 class HierarchicalGroup : public Group {
  public:
   HierarchicalGroup(std::shared_ptr<Core> core, std::unique_ptr<store::Server> server)
-      : server_(std::move(server)), core_(std::move(core)) {
+      : Group(core->options().rank, core->options().size, "shm+gloo"),
+        server_(std::move(server)),
+        core_(std::move(core)) {
     std::promise<void> closed;
     closed_ = closed.get_future();
     thread_ = std::thread([core = core_, done = std::move(closed)]() mutable {
@@ -196,25 +196,19 @@ class HierarchicalGroup : public Group {
   HierarchicalGroup& operator=(const HierarchicalGroup&) = delete;
   ~HierarchicalGroup() override;
 
-  [[nodiscard]] int rank() const override { return core_->options().rank; }
-  [[nodiscard]] int size() const override { return core_->options().size; }
-  [[nodiscard]] std::string backend() const override { return "shm+gloo"; }
-  [[nodiscard]] std::unique_ptr<Work> all_reduce(at::Tensor tensor, ReduceOp op,
-                                                 Order order) override;
-  [[nodiscard]] std::unique_ptr<Work> broadcast(at::Tensor tensor, int root) override;
-  [[nodiscard]] std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input) override;
-  [[nodiscard]] std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
-                                                     ReduceOp op) override;
-  void barrier() override;
-  [[nodiscard]] std::int64_t payload_bytes() const override { return payload_bytes_; }
-
  private:
+  std::unique_ptr<Work> start_all_reduce(at::Tensor tensor, ReduceOp op, Order order) override;
+  std::unique_ptr<Work> start_broadcast(at::Tensor tensor, int root) override;
+  std::unique_ptr<Work> start_all_gather(at::Tensor output, at::Tensor input) override;
+  std::unique_ptr<Work> start_reduce_scatter(at::Tensor output, at::Tensor input,
+                                             ReduceOp op) override;
+  void do_barrier() override;
+
   std::unique_ptr<Work> issue(std::string_view op, const at::Tensor& payload,
                               std::function<void(Hierarchy&)> run);
 
   std::unique_ptr<store::Server> server_;
   std::shared_ptr<Core> core_;
-  std::int64_t payload_bytes_ = 0;
   std::future<void> closed_;
   std::thread thread_;
 };
@@ -237,48 +231,40 @@ std::unique_ptr<Work> HierarchicalGroup::issue(std::string_view op, const at::Te
     dtype = shm::name(element_type(payload.scalar_type()));
     bytes = static_cast<std::int64_t>(payload.nbytes());
   }
-  payload_bytes_ += bytes;
   const std::int64_t count = payload.defined() ? payload.numel() : 0;
   const Ticket ticket = core_->flight().begin(op, dtype, count, bytes);
   auto ended = core_->issue({ticket, std::string(Purpose::current()), std::move(run)});
   return std::make_unique<HierarchicalWork>(core_, std::move(ended));
 }
 
-std::unique_ptr<Work> HierarchicalGroup::all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
-  check_all_reduce(tensor, op, order, size());
-  if (tensor.numel() == 0) return finished_work();
+std::unique_ptr<Work> HierarchicalGroup::start_all_reduce(at::Tensor tensor, ReduceOp op,
+                                                          Order order) {
   return issue(order == Order::tree ? "tree all_reduce" : "all_reduce", tensor,
                [flat = tensor.detach().view(-1), op, order](Hierarchy& hierarchy) {
                  hierarchy.all_reduce(flat, op, order);
                });
 }
 
-std::unique_ptr<Work> HierarchicalGroup::broadcast(at::Tensor tensor, int root) {
-  check_broadcast(tensor, root, size());
-  if (tensor.numel() == 0) return finished_work();
+std::unique_ptr<Work> HierarchicalGroup::start_broadcast(at::Tensor tensor, int root) {
   return issue("broadcast", tensor, [flat = tensor.detach().view(-1), root](Hierarchy& hierarchy) {
     hierarchy.broadcast(flat, root);
   });
 }
 
-std::unique_ptr<Work> HierarchicalGroup::all_gather(at::Tensor output, at::Tensor input) {
-  check_all_gather(output, input, size());
-  if (input.numel() == 0) return finished_work();
+std::unique_ptr<Work> HierarchicalGroup::start_all_gather(at::Tensor output, at::Tensor input) {
   return issue("all_gather", input,
                [to = output.detach().view({size(), -1}), from = input.detach().view(-1)](
                    Hierarchy& hierarchy) { hierarchy.all_gather(to, from); });
 }
 
-std::unique_ptr<Work> HierarchicalGroup::reduce_scatter(at::Tensor output, at::Tensor input,
-                                                        ReduceOp op) {
-  check_reduce_scatter(output, input, size());
-  if (output.numel() == 0) return finished_work();
+std::unique_ptr<Work> HierarchicalGroup::start_reduce_scatter(at::Tensor output, at::Tensor input,
+                                                              ReduceOp op) {
   return issue("reduce_scatter", input,
                [to = output.detach().view(-1), from = input.detach().view({size(), -1}),
                 op](Hierarchy& hierarchy) { hierarchy.reduce_scatter(to, from, op); });
 }
 
-void HierarchicalGroup::barrier() {
+void HierarchicalGroup::do_barrier() {
   issue("barrier", {}, [](Hierarchy& hierarchy) { hierarchy.barrier(); })->wait();
 }
 

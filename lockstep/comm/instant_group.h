@@ -1,6 +1,5 @@
 // A group that needs nobody: its peers hold what this rank holds.
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,31 +8,17 @@
 
 namespace lockstep::comm {
 
-/// A collective that is over when it is issued.
-[[nodiscard]] std::unique_ptr<Work> finished_work();
-
 class InstantGroup : public Group {
  public:
-  InstantGroup(int rank, int size, std::string backend)
-      : rank_(rank), size_(size), backend_(std::move(backend)) {}
-
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return size_; }
-  [[nodiscard]] std::string backend() const override { return backend_; }
-  [[nodiscard]] std::unique_ptr<Work> all_reduce(at::Tensor tensor, ReduceOp op,
-                                                 Order order) override;
-  [[nodiscard]] std::unique_ptr<Work> broadcast(at::Tensor tensor, int root) override;
-  [[nodiscard]] std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input) override;
-  [[nodiscard]] std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
-                                                     ReduceOp op) override;
-  void barrier() override {}
-  [[nodiscard]] std::int64_t payload_bytes() const override { return payload_bytes_; }
+  InstantGroup(int rank, int size, std::string backend) : Group(rank, size, std::move(backend)) {}
 
  private:
-  const int rank_;
-  const int size_;
-  const std::string backend_;
-  std::int64_t payload_bytes_ = 0;
+  std::unique_ptr<Work> start_all_reduce(at::Tensor tensor, ReduceOp op, Order order) override;
+  std::unique_ptr<Work> start_broadcast(at::Tensor tensor, int root) override;
+  std::unique_ptr<Work> start_all_gather(at::Tensor output, at::Tensor input) override;
+  std::unique_ptr<Work> start_reduce_scatter(at::Tensor output, at::Tensor input,
+                                             ReduceOp op) override;
+  void do_barrier() override {}
 };
 
 }  // namespace lockstep::comm

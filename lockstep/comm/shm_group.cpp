@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/arguments.h"
 #include "lockstep/comm/group.h"
-#include "lockstep/comm/instant_group.h"
 #include "lockstep/comm/make_group.h"
 #include "lockstep/comm/records/group_flight.h"
 #include "lockstep/comm/records/purpose.h"
@@ -62,34 +60,29 @@ class ShmWork : public Work {
 class ShmGroup : public Group {
  public:
   ShmGroup(std::shared_ptr<Context> context, std::unique_ptr<store::Server> server)
-      : server_(std::move(server)), context_(std::move(context)) {}
-
-  [[nodiscard]] int rank() const override { return context_->options.rank; }
-  [[nodiscard]] int size() const override { return context_->options.size; }
-  [[nodiscard]] std::string backend() const override { return "shm"; }
-  [[nodiscard]] std::unique_ptr<Work> all_reduce(at::Tensor tensor, ReduceOp op,
-                                                 Order order) override;
-  [[nodiscard]] std::unique_ptr<Work> broadcast(at::Tensor tensor, int root) override;
-  [[nodiscard]] std::unique_ptr<Work> all_gather(at::Tensor output, at::Tensor input) override;
-  [[nodiscard]] std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
-                                                     ReduceOp op) override;
-  void barrier() override;
-  [[nodiscard]] std::int64_t payload_bytes() const override { return payload_bytes_; }
+      : Group(context->options.rank, context->options.size, "shm"),
+        server_(std::move(server)),
+        context_(std::move(context)) {}
 
  private:
+  std::unique_ptr<Work> start_all_reduce(at::Tensor tensor, ReduceOp op, Order order) override;
+  std::unique_ptr<Work> start_broadcast(at::Tensor tensor, int root) override;
+  std::unique_ptr<Work> start_all_gather(at::Tensor output, at::Tensor input) override;
+  std::unique_ptr<Work> start_reduce_scatter(at::Tensor output, at::Tensor input,
+                                             ReduceOp op) override;
+  void do_barrier() override;
+
   std::unique_ptr<Work> issue(shm::CollectiveKind kind, std::int64_t count, at::Tensor input,
                               at::Tensor output);
   std::shared_ptr<shm::Operation> enter(shm::Request request);
 
   std::unique_ptr<store::Server> server_;
   std::shared_ptr<Context> context_;
-  std::int64_t payload_bytes_ = 0;
 };
 
 std::unique_ptr<Work> ShmGroup::issue(shm::CollectiveKind kind, std::int64_t count,
                                       at::Tensor input, at::Tensor output) {
   const auto bytes = static_cast<std::int64_t>(input.nbytes());
-  payload_bytes_ += bytes;
   kind.type = element_type(input.scalar_type());
   shm::Request request;
   request.kind = kind;
@@ -113,38 +106,31 @@ std::shared_ptr<shm::Operation> ShmGroup::enter(shm::Request request) {
   }
 }
 
-std::unique_ptr<Work> ShmGroup::all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
-  check_all_reduce(tensor, op, order, size());
-  if (tensor.numel() == 0) return finished_work();
+std::unique_ptr<Work> ShmGroup::start_all_reduce(at::Tensor tensor, ReduceOp op, Order /*order*/) {
   const std::int64_t count = tensor.numel();
   return issue({.collective = Collective::all_reduce, .reduction = reduction_of(op)}, count, tensor,
                tensor);
 }
 
-std::unique_ptr<Work> ShmGroup::broadcast(at::Tensor tensor, int root) {
-  check_broadcast(tensor, root, size());
-  if (tensor.numel() == 0) return finished_work();
+std::unique_ptr<Work> ShmGroup::start_broadcast(at::Tensor tensor, int root) {
   const std::int64_t count = tensor.numel();
   return issue({.collective = Collective::broadcast, .root = static_cast<std::uint32_t>(root)},
                count, tensor, tensor);
 }
 
-std::unique_ptr<Work> ShmGroup::all_gather(at::Tensor output, at::Tensor input) {
-  check_all_gather(output, input, size());
-  if (input.numel() == 0) return finished_work();
+std::unique_ptr<Work> ShmGroup::start_all_gather(at::Tensor output, at::Tensor input) {
   const std::int64_t count = input.numel();
   return issue({.collective = Collective::all_gather}, count, std::move(input), std::move(output));
 }
 
-std::unique_ptr<Work> ShmGroup::reduce_scatter(at::Tensor output, at::Tensor input, ReduceOp op) {
-  check_reduce_scatter(output, input, size());
-  if (output.numel() == 0) return finished_work();
+std::unique_ptr<Work> ShmGroup::start_reduce_scatter(at::Tensor output, at::Tensor input,
+                                                     ReduceOp op) {
   const std::int64_t count = output.numel();
   return issue({.collective = Collective::reduce_scatter, .reduction = reduction_of(op)}, count,
                std::move(input), std::move(output));
 }
 
-void ShmGroup::barrier() {
+void ShmGroup::do_barrier() {
   shm::Request request;
   request.kind.collective = Collective::barrier;
   request.site = Purpose::current();
