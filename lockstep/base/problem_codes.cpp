@@ -61,9 +61,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-1018", "nothing known by this name",
      "`lockstep help NAME` explains a command, a configuration key or section, or a code LS-nnnn."},
     {"LS-1031", "run directory in use",
-     "One job at a time may work in a run directory: two would mix their checkpoints. The process "
-     "named holds RUN_DIR/lock, which the system releases when that process ends. Wait, stop it, or "
-     "choose another --run-dir."},
+     "One job at a time may work in a run directory or in the folder that checkpoint.dir names: two "
+     "would mix their checkpoints. The process named holds the file `lock` in it, which the system "
+     "releases when that process ends. Wait, stop it, or choose another --run-dir or "
+     "checkpoint.dir."},
     {"LS-2001", "data file not there",
      "A file or folder that [data] names does not exist or cannot be read on this machine. When it "
      "belongs to a Debian package, the message names the package to install."},
@@ -263,6 +264,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-7056", "rank not kept on its core",
      "`bench comm` keeps each rank on a core of its own, so that times do not depend on where the "
      "system puts it. The system refused; --no-pin leaves the ranks where they are."},
+    {"LS-7057", "stopped on request without a summary",
+     "A signal ended the training before the ranks could report its end: in or before their first "
+     "step, or because a second signal came. With exit code 75 the newest checkpoint holds the "
+     "state; with 1 what was done since it is lost."},
     {"LS-7101", "loss or gradient not finite",
      "A step gave NaN or infinity on some rank; all ranks see the same sum, so all stop, with the "
      "parameters of the step before. Lower the rate, clip gradients, or let [recovery] on_nan skip "

@@ -105,6 +105,10 @@ std::string format_count(std::int64_t count) {
   return text;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return format_count(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string format_short(double number) {
   static constexpr std::array<const char*, 5> kPrefixes{"", "k", "M", "G", "T"};
   return with_prefix(number, kPrefixes, "");

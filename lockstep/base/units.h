@@ -13,6 +13,9 @@ namespace lockstep {
 /// "7", "12,345,678": thousands apart.
 [[nodiscard]] std::string format_count(std::int64_t count);
 
+/// "1 rank", "2 ranks", "1,024 ranks".
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
+
 /// Three digits and a prefix: "0.52", "948", "1.28k", "12.3M".
 [[nodiscard]] std::string format_short(double number);
 

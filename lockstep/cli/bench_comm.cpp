@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lockstep/base/run_dir.h"
+#include "lockstep/base/units.h"
 #include "lockstep/cli/comm_plan.h"
 #include "lockstep/cli/comm_text.h"
 #include "lockstep/cli/commands.h"
@@ -59,10 +60,6 @@ constexpr auto kExamples = std::to_array<Example>({
     {"lockstep bench comm --sizes 4,256Ki,64Mi --against gloo --json",
      "a JSON line a size and side"},
 });
-
-std::string ranks_text(int ranks) {
-  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
-}
 
 /// Rows of each collective, in order.
 std::vector<std::vector<bench::Row>> by_collective(const std::vector<bench::Row>& rows) {
@@ -148,7 +145,7 @@ class CommBench {
     const launch::LocalJobResult result = launch::run_local_job(options);
     const bool is_complete = measured_.samples.size() == before + samples;
     if (result.exit == Exit::ok && is_complete) return;
-    fail_bench(ranks_text(measured_.ranks), result, log);
+    fail_bench(counted(measured_.ranks, "rank"), result, log);
   }
 
   void take(const std::string& line) {
@@ -164,7 +161,7 @@ class CommBench {
     measured_.probes.push_back(probe);
     const std::string& side = probe.is_theirs ? measured_.against : measured_.backend;
     metrics::Console(context_.json ? context_.err : context_.out, console_options(context_))
-        .note(ranks_text(measured_.ranks) + ", round " + std::to_string(probe.round) + " of " +
+        .note(counted(measured_.ranks, "rank") + ", round " + std::to_string(probe.round) + " of " +
               std::to_string(plan_.request.rounds) + ", " + side + ", " +
               regime_text(probe.handover_us));
   }

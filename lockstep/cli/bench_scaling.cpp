@@ -2,19 +2,19 @@
 #include <array>
 #include <filesystem>
 #include <ostream>
+#include <utility>
 
 #include "lockstep/base/run_dir.h"
+#include "lockstep/base/units.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/job_front.h"
-#include "lockstep/cli/run_check.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/scaling_plan.h"
 #include "lockstep/cli/worker_program.h"
-#include "lockstep/data/formats/data_size.h"
 #include "lockstep/metrics/events_file.h"
 #include "lockstep/metrics/report_line.h"
 #include "lockstep/metrics/scaling.h"
-#include "lockstep/planner/planner.h"
+#include "lockstep/rundir/run_check.h"
 #include "lockstep/rundir/start.h"
 
 namespace lockstep::cli {
@@ -47,21 +47,16 @@ constexpr auto kExamples = std::to_array<Example>({
      "the global batch stays; one JSON line a count"},
 });
 
-std::string ranks_text(int ranks) {
-  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
-}
-
 /// One call: runs each count in turn and keeps what was measured.
 class ScalingBench {
  public:
   ScalingBench(const Args& args, const Context& context)
       : context_(context),
         host_(probe_host()),
-        counts_(parse_rank_counts(args.text("--ranks", "1,2"))),
         scaling_(args.has("--strong") ? Scaling::strong : Scaling::weak) {
     steps_.measured = static_cast<int>(args.integer("--steps").value_or(steps_.measured));
     steps_.warmup = static_cast<int>(args.integer("--warmup").value_or(steps_.warmup));
-    check_run(args);
+    settle_jobs(args);
     worker_ = find_worker(context);
     auto name = rundir::name_problems("--out", args.text("--out"));
     if (!name.empty()) throw UsageError(std::move(name));
@@ -69,7 +64,7 @@ class ScalingBench {
   }
 
   Exit run() {
-    for (const int ranks : counts_) measure(ranks);
+    for (planner::Job& job : jobs_) measure(job);
     const auto rows =
         metrics::scaling_rows(runs_, scaling_, std::max(1, host_.cores / config_.run.threads));
     metrics::write_whole_file(out_dir_ / "scaling.csv", metrics::scaling_csv(rows));
@@ -81,30 +76,32 @@ class ScalingBench {
 
  private:
   /// Every count is settled before the first is run: a batch that does not divide shows at once.
-  void check_run(const Args& args) {
-    RunCheck check(read_run(args));
+  void settle_jobs(const Args& args) {
+    const std::vector<int> counts = parse_rank_counts(args.text("--ranks", "1,2"));
+    config::ParsedConfig parsed = read_run(args);
+    parsed.config.data.eval.clear();  // nothing is evaluated
+    rundir::RunCheck check(std::move(parsed));
     config_ = check.config();
-    for (const int ranks : counts_) {
-      const std::string where = " on " + ranks_text(ranks);
+    for (const int ranks : counts) {
+      const std::string where = " on " + counted(ranks, "rank");
+      planner::Job job;
+      job.resume = "none";
       try {
-        (void)check.plan(scaling_config(config_, ranks, scaling_, steps_), host_, ranks, where);
+        job.config = scaling_config(config_, ranks, scaling_, steps_);
+        job.plan = check.plan(job.config, host_, ranks, where).value_or(parallel::ParallelPlan{});
       } catch (const UsageError& error) {
         check.add(error, where);
       }
+      jobs_.push_back(std::move(job));
     }
-    config::RunConfig measured = config_;
-    measured.data.eval.clear();  // nothing is evaluated
-    check.check_data(measured);
+    check.check_data();
     check.require_none();
     print_notes(check.notes(), context_);
   }
 
-  void measure(int ranks) {
+  void measure(planner::Job& job) {
+    const int ranks = job.plan.batch.data_ranks;
     const std::filesystem::path dir = out_dir_ / ("ranks-" + std::to_string(ranks));
-    planner::Job job;
-    job.config = scaling_config(config_, ranks, scaling_, steps_);
-    job.plan = planner::make_plan(job.config, host_, ranks, data::resident_bytes(job.config.data));
-    job.resume = "none";
     const JobDir started_in = make_job_dir(job, dir.string());
 
     metrics::ScalingRun run{ranks, {}};
@@ -119,7 +116,7 @@ class ScalingBench {
     options.on_report = [&](const std::string& line) { take(line, run, console); };
     const launch::LocalJobResult result = launch::run_local_job(options);
     if (result.exit != Exit::ok || run.reports.empty()) {
-      fail_bench(ranks_text(ranks), result, options.log_dir);
+      fail_bench(counted(ranks, "rank"), result, options.log_dir);
     }
     runs_.push_back(std::move(run));
   }
@@ -135,7 +132,7 @@ class ScalingBench {
   [[nodiscard]] bool shows_steps() const { return console_options(context_).terminal; }
 
   [[nodiscard]] std::string started(int ranks) const {
-    return ranks_text(ranks) + ": " + std::to_string(steps_.warmup) + " + " +
+    return counted(ranks, "rank") + ": " + std::to_string(steps_.warmup) + " + " +
            std::to_string(steps_.measured) + " steps";
   }
 
@@ -155,7 +152,7 @@ class ScalingBench {
   std::string worker_;
   config::RunConfig config_;
   Host host_;
-  std::vector<int> counts_;
+  std::vector<planner::Job> jobs_;  // one of each rank count
   Scaling scaling_;
   ScalingSteps steps_;
   std::filesystem::path out_dir_;

@@ -35,7 +35,7 @@ fs::path new_log_folder(const fs::path& run_dir) {
 JobDir make_job_dir(planner::Job& job, const std::string& wanted) {
   const fs::path dir = make_run_dir(wanted, job.config.run.name);
   job.run_dir = dir.string();
-  JobDir made{rundir::RunLock(dir), "", ""};
+  JobDir made{rundir::lock_folders(job), "", ""};
   made.log_dir = new_log_folder(dir).string();
   made.job_file = (fs::path(made.log_dir) / "job.json").string();
   metrics::write_whole_file(made.job_file, planner::to_json_text(job) + "\n");

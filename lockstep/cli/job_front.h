@@ -13,17 +13,17 @@
 
 namespace lockstep::cli {
 
-/// A run directory that is this job's own while this lives.
+/// A run directory, and a folder of checkpoints, that are this job's own while this lives.
 struct JobDir {
-  rundir::RunLock lock;
+  std::vector<rundir::RunLock> locks;
   std::string log_dir;   // of this start: RUN_DIR/logs/N
   std::string job_file;  // what its ranks are handed
 };
 
 /// Makes the run directory (`wanted`, or a new one under runs/ when empty), names it in `job`,
-/// locks it and leaves the job in a new folder of logs. config.json, plan.json and job.json are
-/// written by the printing rank, when nothing can refuse the start any more. \throws UsageError (in
-/// use), EnvironmentFault.
+/// locks it (and checkpoint.dir) and leaves the job in a new folder of logs. config.json and
+/// plan.json are written by the printing rank, when nothing can refuse the start any more.
+/// \throws UsageError (in use), EnvironmentFault.
 [[nodiscard]] JobDir make_job_dir(planner::Job& job, const std::string& wanted);
 
 /// What a later start in the run directory would go on from: the newest checkpoint of `job`

@@ -209,4 +209,17 @@ ParsedArgs parse_args(const Command& command, const std::vector<std::string>& wo
   return Parser(command).parse(words);
 }
 
+std::vector<std::string> words_of(const Command& command, const Args& args,
+                                  std::span<const std::string_view> leave_out) {
+  std::vector<std::string> words = args.words();
+  for (const Flag& flag : all_flags(command)) {
+    if (std::find(leave_out.begin(), leave_out.end(), flag.name) != leave_out.end()) continue;
+    for (const std::string& value : args.all(flag.name)) {
+      words.emplace_back(flag.name);
+      if (!flag.value.empty()) words.push_back(value);
+    }
+  }
+  return words;
+}
+
 }  // namespace lockstep::cli

@@ -1,6 +1,8 @@
 // argv against a command's table. All wrong flags are found before any is reported.
 #pragma once
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/cli/args.h"
@@ -18,6 +20,11 @@ struct ParsedArgs {
 
 /// The command's own flags, then the common ones.
 [[nodiscard]] std::vector<Flag> all_flags(const Command& command);
+
+/// What `args` were parsed from, without the flags in `leave_out`: words, then flags in the order
+/// of the table.
+[[nodiscard]] std::vector<std::string> words_of(const Command& command, const Args& args,
+                                                std::span<const std::string_view> leave_out);
 
 /// "--run_dir=x" as "--run-dir=x".
 [[nodiscard]] std::string with_dashes(std::string word);

@@ -29,9 +29,8 @@ constexpr auto kExamples = std::to_array<Example>({
 
 Exit run(const Args& args, const Context& context) {
   const Host host = probe_host();
-  const CheckedRun checked = check_run(args, context, host, 0, /*needs_data=*/false);
-  const PlanReport report =
-      make_plan_report(checked.config, host, checked.ranks, args.has("--states-only"));
+  const rundir::CheckedRun checked = check_run(args, context, host, 0, /*needs_data=*/false);
+  const PlanReport report = make_plan_report(checked, host, args.has("--states-only"));
   if (context.json) {
     context.out << plan_json(report) << std::endl;
   } else if (context.quiet) {
@@ -58,8 +57,9 @@ Command plan_command() {
           .json =
               "one document: parameters, fits, memory_bytes (by category, and total), "
               "device_memory_bytes, "
-              "step_s, samples_per_s or tokens_per_s, tflops_per_device, mfu, exposed_comm_s, "
-              "comm_bytes_per_step, time_to_train_s (null where the steps are not known), layout, "
+              "step_s, samples_per_s or tokens_per_s, tflops_per_device, mfu, bubble_fraction, "
+              "exposed_comm_s, comm_bytes_per_step, time_to_train_s (null where the steps are not "
+              "known), layout, "
               "alternatives, distribute, advice, assumptions, error_band.",
           .run = run};
 }

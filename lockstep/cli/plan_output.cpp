@@ -123,10 +123,6 @@ class Table {
   std::string text_;
 };
 
-std::string counted(std::int64_t count, const std::string& noun) {
-  return format_count(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string batch_text(const config::BatchShape& batch) {
   std::string text = counted(batch.global_batch, "sample") +
                      " a step = " + counted(batch.data_ranks, "rank") + " x " +

@@ -1,11 +1,11 @@
 #include "lockstep/cli/plan_report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/base/units.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/config/run_length.h"
-#include "lockstep/data/formats/data_size.h"
 #include "lockstep/parallel/cost/rates.h"
 #include "lockstep/planner/planner.h"
 
@@ -21,11 +21,10 @@ void keep_states_only(parallel::MemoryPlan& memory) {
   memory.runtime = 0;
 }
 
-PricedPlan price(const config::RunConfig& config, const Host& host, int ranks, bool states_only) {
-  PricedPlan priced;
-  priced.plan = planner::make_plan(config, host, ranks, data::resident_bytes(config.data));
+PricedPlan price(parallel::ParallelPlan plan, const Host& host, bool states_only) {
+  PricedPlan priced{std::move(plan)};
   if (states_only) keep_states_only(priced.plan.memory);
-  priced.device_memory_bytes = host.memory_bytes / ranks;
+  priced.device_memory_bytes = host.memory_bytes / priced.ranks();
   if (priced.plan.step_s > 0) {
     priced.samples_per_s = static_cast<double>(priced.plan.batch.global_batch) / priced.plan.step_s;
   }
@@ -34,38 +33,34 @@ PricedPlan price(const config::RunConfig& config, const Host& host, int ranks, b
 
 /// The run on `ranks` ranks with the chosen global batch cut into the chosen micro-batches, or
 /// nothing when it does not divide.
-std::optional<PricedPlan> price_at(const PlanReport& report, const Host& host, int ranks,
-                                   bool states_only) {
+std::optional<PricedPlan> price_at(const PlanReport& report, const Host& host, int ranks) {
   config::RunConfig config = report.config;
   config.parallel.data.reset();
   config.batch.global_batch = report.chosen.plan.batch.global_batch;
   config.batch.micro_batch = report.chosen.plan.batch.micro_batch;
   config.batch.accumulation.reset();
   try {
-    return price(config, host, ranks, states_only);
+    return price(planner::make_plan(config, host, ranks, report.data_size.resident_bytes), host,
+                 report.states_only);
   } catch (const UsageError&) {  // this many ranks cannot share the batch
     return std::nullopt;
   }
 }
 
-std::string counted(int count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+std::optional<std::int64_t> steps_of(const rundir::CheckedRun& run) {
+  const config::RunSection& length = run.config.run;
+  if (const auto samples = run.data_size.samples_per_epoch) {
+    return config::total_steps(length,
+                               config::steps_per_epoch(*samples, run.plan.batch.global_batch));
+  }
+  return length.epochs ? std::nullopt : length.steps;
 }
 
-std::string ranks_text(int ranks) { return counted(ranks, "rank"); }
-
-std::optional<std::int64_t> steps_of(const config::RunConfig& config, std::int64_t global_batch) {
-  const auto samples = data::train_samples(config.data);
-  if (samples)
-    return config::total_steps(config.run, config::steps_per_epoch(*samples, global_batch));
-  return config.run.epochs ? std::nullopt : config.run.steps;
-}
-
-void add_alternatives(PlanReport& report, const Host& host, bool states_only) {
+void add_alternatives(PlanReport& report, const Host& host) {
   const int most = std::max(1, host.cores / std::max(1, report.config.run.threads));
   for (int ranks = 1; ranks <= most; ranks *= 2) {
     if (ranks == report.chosen.ranks()) continue;
-    if (auto priced = price_at(report, host, ranks, states_only)) {
+    if (auto priced = price_at(report, host, ranks)) {
       report.alternatives.push_back(std::move(*priced));
     }
   }
@@ -85,10 +80,17 @@ const PricedPlan* fastest(const PlanReport& report) {
   return best;
 }
 
-void judge_distribution(PlanReport& report, const Host& host, bool states_only) {
-  const std::optional<PricedPlan> single =
-      report.chosen.ranks() == 1 ? report.chosen : price_at(report, host, 1, states_only);
-  if (!single) return;
+/// nullptr when one rank alone cannot run this batch.
+const PricedPlan* on_one_rank(const PlanReport& report) {
+  if (report.chosen.ranks() == 1) return &report.chosen;
+  const auto found = std::find_if(report.alternatives.begin(), report.alternatives.end(),
+                                  [](const PricedPlan& other) { return other.ranks() == 1; });
+  return found == report.alternatives.end() ? nullptr : &*found;
+}
+
+void judge_distribution(PlanReport& report) {
+  const PricedPlan* single = on_one_rank(report);
+  if (single == nullptr) return;
   report.distribution_needed = !single->fits();
   report.reasons.push_back("one rank needs " + format_bytes(single->plan.memory.total()) + " of " +
                            format_bytes(single->device_memory_bytes));
@@ -98,7 +100,7 @@ void judge_distribution(PlanReport& report, const Host& host, bool states_only) 
   const std::string alone = format_short(single->samples_per_s) + " samples/s";
   report.reasons.push_back(
       best->ranks() == 1 ? "no rank count here is faster than 1 rank, which processes " + alone
-                         : ranks_text(best->ranks()) + " process " +
+                         : counted(best->ranks(), "rank") + " process " +
                                format_short(best->samples_per_s) + " samples/s, 1 rank " + alone);
 }
 
@@ -117,7 +119,7 @@ void advise(PlanReport& report, const Host& host) {
   if (!crowding.empty()) {
     report.advice.push_back({threads > host.cores
                                  ? "set run.threads to at most " + std::to_string(host.cores)
-                                 : "use at most " + ranks_text(host.cores / threads),
+                                 : "use at most " + counted(host.cores / threads, "rank"),
                              crowding, "layout"});
   }
   if (report.states_only) return;  // nothing else is said about times
@@ -129,14 +131,14 @@ void advise(PlanReport& report, const Host& host) {
   }
   const PricedPlan* best = fastest(report);
   if (best != nullptr && best != &chosen && best->samples_per_s > 1.1 * chosen.samples_per_s) {
-    report.advice.push_back({"use " + ranks_text(best->ranks()),
+    report.advice.push_back({"use " + counted(best->ranks(), "rank"),
                              format_short(best->samples_per_s) + " samples/s instead of " +
                                  format_short(chosen.samples_per_s) + " at the same global batch",
                              "alternatives"});
   }
 }
 
-void state_assumptions(PlanReport& report, const Host& host, bool states_only) {
+void state_assumptions(PlanReport& report, const Host& host) {
   const std::string crowding =
       crowding_text(report.chosen.ranks(), report.config.run.threads, host.cores);
   report.assumptions = {
@@ -150,7 +152,7 @@ void state_assumptions(PlanReport& report, const Host& host, bool states_only) {
   };
   report.assumptions.emplace_back(
       "the error band is a chosen margin, not a confidence interval from measurements");
-  const std::int64_t data_bytes = data::resident_bytes(report.config.data);
+  const std::int64_t data_bytes = report.data_size.resident_bytes;
   if (data_bytes > 0) {
     report.assumptions.push_back(
         "buffers include the data sets, held in memory: " + format_bytes(data_bytes) + " a rank");
@@ -158,27 +160,28 @@ void state_assumptions(PlanReport& report, const Host& host, bool states_only) {
     report.assumptions.emplace_back(
         "the size of the data sets is not known here: buffers do not include them");
   }
-  if (states_only) {
+  if (report.states_only) {
     report.assumptions.emplace_back("memory counts parameters, gradients and optimizer state only");
   }
 }
 
 }  // namespace
 
-PlanReport make_plan_report(const config::RunConfig& config, const Host& host, int ranks,
-                            bool states_only) {
+PlanReport make_plan_report(const rundir::CheckedRun& run, const Host& host, bool states_only) {
   PlanReport report;
-  report.config = config;
+  report.config = run.config;
+  report.data_size = run.data_size;
   report.states_only = states_only;
-  report.chosen = price(config, host, ranks, states_only);
-  report.steps = steps_of(config, report.chosen.plan.batch.global_batch);
-  report.model = model::model_stats(config.model, config.data.seq_len);
+  report.chosen = price(run.plan, host, states_only);
+  report.steps = steps_of(run);
+  report.model = model::model_stats(run.config.model, run.config.data.seq_len);
   report.peak_flops_per_s =
-      parallel::rank_rates({config, report.model, host, ranks}).matmul_flops_per_s;
-  add_alternatives(report, host, states_only);
-  judge_distribution(report, host, states_only);
+      parallel::rank_rates({run.config, report.model, host, report.chosen.ranks()})
+          .matmul_flops_per_s;
+  add_alternatives(report, host);
+  judge_distribution(report);
   advise(report, host);
-  state_assumptions(report, host, states_only);
+  state_assumptions(report, host);
   return report;
 }
 

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "lockstep/config/run_config.h"
+#include "lockstep/data/formats/data_size.h"
 #include "lockstep/metrics/text_style.h"
 #include "lockstep/model/stats/model_stats.h"
 #include "lockstep/parallel/plan/parallel_plan.h"
+#include "lockstep/rundir/run_check.h"
 #include "lockstep/topology/cluster.h"
 
 namespace lockstep::cli {
@@ -33,10 +35,11 @@ struct PricedPlan {
 
 struct PlanReport {
   config::RunConfig config;
+  data::DataSize data_size;
   model::ModelStats model;
   double peak_flops_per_s = 0;  // matmul rate of one rank; 0 = unknown
   PricedPlan chosen;
-  bool states_only = false;  // memory is that of parameters, gradients and optimizer alone
+  bool states_only = false;           // memory is that of parameters, gradients and optimizer alone
   std::optional<std::int64_t> steps;  // of the whole run; nothing where the data do not tell
   std::vector<PricedPlan> alternatives;    // other rank counts on this host, fastest first
   bool distribution_needed = false;        // one rank alone does not fit
@@ -47,9 +50,8 @@ struct PlanReport {
 };
 
 /// \param states_only count parameters, gradients and optimizer state alone.
-/// \throws UsageError with every problem.
-[[nodiscard]] PlanReport make_plan_report(const config::RunConfig& config, const Host& host,
-                                          int ranks, bool states_only);
+[[nodiscard]] PlanReport make_plan_report(const rundir::CheckedRun& run, const Host& host,
+                                          bool states_only);
 
 /// The document of docs/cli.md, on one line.
 [[nodiscard]] std::string plan_json(const PlanReport& report);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/planner/planner.h"
+
 namespace lockstep::cli {
 namespace {
 
@@ -32,12 +34,21 @@ config::RunConfig small_gpt() {
   return config;
 }
 
+/// Of a run that was checked.
+PlanReport report_of(const config::RunConfig& config, const Host& host, int ranks,
+                     bool states_only) {
+  const data::DataSize size = data::data_size(config.data);
+  return make_plan_report(
+      {config, planner::make_plan(config, host, ranks, size.resident_bytes), size, {}}, host,
+      states_only);
+}
+
 nlohmann::json json_of(const PlanReport& report) {
   return nlohmann::json::parse(plan_json(report));
 }
 
 TEST(PlanReport, JsonHasEveryKeyOfTheContract) {
-  const auto json = json_of(make_plan_report(small_gpt(), host_of(2, 16 * kGb), 2, false));
+  const auto json = json_of(report_of(small_gpt(), host_of(2, 16 * kGb), 2, false));
   for (const char* key : {"parameters", "fits", "memory_bytes", "device_memory_bytes", "step_s",
                           "tokens_per_s", "tflops_per_device", "mfu", "bubble_fraction",
                           "exposed_comm_s", "comm_bytes_per_step", "time_to_train_s", "layout",
@@ -56,7 +67,7 @@ TEST(PlanReport, JsonHasEveryKeyOfTheContract) {
 
 TEST(PlanReport, TheTotalIsTheSumOfTheCategories) {
   const auto memory =
-      json_of(make_plan_report(small_gpt(), host_of(2, 16 * kGb), 2, false)).at("memory_bytes");
+      json_of(report_of(small_gpt(), host_of(2, 16 * kGb), 2, false)).at("memory_bytes");
   std::int64_t sum = 0;
   for (const char* key : {"parameters", "gradients", "optimizer", "activations", "buffers",
                           "communication", "runtime"}) {
@@ -66,20 +77,20 @@ TEST(PlanReport, TheTotalIsTheSumOfTheCategories) {
 }
 
 TEST(PlanReport, RanksOfAHostShareItsMemory) {
-  const auto json = json_of(make_plan_report(small_gpt(), host_of(4, 16 * kGb), 4, false));
+  const auto json = json_of(report_of(small_gpt(), host_of(4, 16 * kGb), 4, false));
   EXPECT_EQ(json.at("device_memory_bytes"), 4 * kGb);
   EXPECT_EQ(json.at("layout").at("data"), 4);
 }
 
 TEST(PlanReport, StatesOnlyLeavesTheRestOut) {
-  const PlanReport report = make_plan_report(small_gpt(), host_of(2, 16 * kGb), 1, true);
+  const PlanReport report = report_of(small_gpt(), host_of(2, 16 * kGb), 1, true);
   const parallel::MemoryPlan& memory = report.chosen.plan.memory;
   EXPECT_GT(memory.parameters, 0);
   EXPECT_EQ(memory.total(), memory.parameters + memory.gradients + memory.optimizer);
 }
 
 TEST(PlanReport, StatesOnlySaysNothingOfWhatItDoesNotCount) {
-  const PlanReport report = make_plan_report(small_gpt(), host_of(2, 16 * kGb), 2, true);
+  const PlanReport report = report_of(small_gpt(), host_of(2, 16 * kGb), 2, true);
   const std::string text = plan_for_people(report, 100, {.color = false, .utf8 = false});
   EXPECT_THAT(text, HasSubstr("optimizer"));
   for (const char* word : {"activations", "runtime ", "one step", "samples/s"}) {
@@ -94,7 +105,7 @@ std::size_t filled(const std::string& text, const std::string& label) {
 }
 
 TEST(PlanReport, BarsOfMemoryHaveOneScale) {
-  const PlanReport report = make_plan_report(small_gpt(), host_of(2, 1000 * kGb), 2, false);
+  const PlanReport report = report_of(small_gpt(), host_of(2, 1000 * kGb), 2, false);
   const std::string text = plan_for_people(report, 100, {.color = false, .utf8 = false});
   std::size_t parts = 0;
   for (const char* label : {"parameters", "gradients", "optimizer", "activations", "runtime"}) {
@@ -108,16 +119,16 @@ TEST(PlanReport, TheWholeRunIsKnownFromEpochsAndSamplesToo) {
   config::RunConfig config = small_gpt();
   config.run.steps.reset();
   config.data.train_samples = 160;
-  PlanReport report = make_plan_report(config, host_of(2, 16 * kGb), 2, false);
+  PlanReport report = report_of(config, host_of(2, 16 * kGb), 2, false);
   EXPECT_EQ(report.steps, 10) << "one epoch";
   EXPECT_GT(json_of(report).at("time_to_train_s"), 0);
   EXPECT_THAT(plan_for_people(report, 100, {.color = false, .utf8 = false}),
               HasSubstr("1 epoch, as run.steps and run.epochs are unset: 10 steps"));
   config.run.epochs = 2.5;
-  EXPECT_EQ(make_plan_report(config, host_of(2, 16 * kGb), 2, false).steps, 25);
+  EXPECT_EQ(report_of(config, host_of(2, 16 * kGb), 2, false).steps, 25);
   config.data.format = config::DataFormat::text;
   config.data.train = "!never run";
-  report = make_plan_report(config, host_of(2, 16 * kGb), 2, false);
+  report = report_of(config, host_of(2, 16 * kGb), 2, false);
   EXPECT_FALSE(report.steps.has_value());
   EXPECT_TRUE(json_of(report).at("time_to_train_s").is_null());
 }
@@ -125,22 +136,21 @@ TEST(PlanReport, TheWholeRunIsKnownFromEpochsAndSamplesToo) {
 TEST(PlanReport, MoreRanksThanCoresPromiseNoSpeedup) {
   config::RunConfig config = small_gpt();
   config.batch.global_batch = 64;
-  const double one = make_plan_report(config, host_of(2, 640 * kGb), 1, false).chosen.samples_per_s;
-  const double two = make_plan_report(config, host_of(2, 640 * kGb), 2, false).chosen.samples_per_s;
-  const double many =
-      make_plan_report(config, host_of(2, 640 * kGb), 64, false).chosen.samples_per_s;
+  const double one = report_of(config, host_of(2, 640 * kGb), 1, false).chosen.samples_per_s;
+  const double two = report_of(config, host_of(2, 640 * kGb), 2, false).chosen.samples_per_s;
+  const double many = report_of(config, host_of(2, 640 * kGb), 64, false).chosen.samples_per_s;
   EXPECT_GT(two, one);
   EXPECT_LT(many, two);
 }
 
 TEST(PlanReport, TheReasonIsASentenceForOneRankToo) {
-  const PlanReport report = make_plan_report(small_gpt(), host_of(1, 16 * kGb), 1, false);
+  const PlanReport report = report_of(small_gpt(), host_of(1, 16 * kGb), 1, false);
   ASSERT_FALSE(report.reasons.empty());
   EXPECT_THAT(report.reasons.back(), HasSubstr("no rank count here is faster than 1 rank"));
 }
 
 TEST(PlanReport, WhatDoesNotFitSaysSoAndAdvises) {
-  const PlanReport report = make_plan_report(small_gpt(), host_of(2, kGb / 10), 1, false);
+  const PlanReport report = report_of(small_gpt(), host_of(2, kGb / 10), 1, false);
   EXPECT_FALSE(report.chosen.fits());
   EXPECT_TRUE(report.distribution_needed);
   ASSERT_FALSE(report.advice.empty());
@@ -149,13 +159,13 @@ TEST(PlanReport, WhatDoesNotFitSaysSoAndAdvises) {
 }
 
 TEST(PlanReport, MoreRanksThanCoresIsAdvisedAgainst) {
-  const PlanReport report = make_plan_report(small_gpt(), host_of(2, 64 * kGb), 8, false);
+  const PlanReport report = report_of(small_gpt(), host_of(2, 64 * kGb), 8, false);
   ASSERT_FALSE(report.advice.empty());
   EXPECT_EQ(report.advice.front().say, "use at most 2 ranks");
 }
 
 TEST(PlanReport, AlternativesKeepTheGlobalBatch) {
-  const PlanReport report = make_plan_report(small_gpt(), host_of(4, 64 * kGb), 2, false);
+  const PlanReport report = report_of(small_gpt(), host_of(4, 64 * kGb), 2, false);
   ASSERT_FALSE(report.alternatives.empty());
   for (const PricedPlan& other : report.alternatives) {
     EXPECT_EQ(other.plan.batch.global_batch, 16);
@@ -164,7 +174,7 @@ TEST(PlanReport, AlternativesKeepTheGlobalBatch) {
 }
 
 TEST(PlanReport, PeopleGetABarForEachCategoryAndAMarginInsteadOfABareNumber) {
-  const PlanReport report = make_plan_report(small_gpt(), host_of(2, 16 * kGb), 2, false);
+  const PlanReport report = report_of(small_gpt(), host_of(2, 16 * kGb), 2, false);
   const std::string text = plan_for_people(report, 100, {.color = false, .utf8 = false});
   for (const char* word : {"parameters", "gradients", "optimizer", "activations", "total",
                            "fits into", "give or take", "data_parallel on 2 ranks"}) {
@@ -175,7 +185,7 @@ TEST(PlanReport, PeopleGetABarForEachCategoryAndAMarginInsteadOfABareNumber) {
 TEST(PlanReport, ABatchThatDoesNotDivideIsAUsageError) {
   config::RunConfig config = small_gpt();
   config.batch.global_batch = 15;
-  EXPECT_THROW((void)make_plan_report(config, host_of(2, 16 * kGb), 2, false), UsageError);
+  EXPECT_THROW((void)report_of(config, host_of(2, 16 * kGb), 2, false), UsageError);
 }
 
 }  // namespace

@@ -5,16 +5,9 @@
 #include <ostream>
 #include <utility>
 
-#include "lockstep/cli/run_check.h"
+#include "lockstep/base/units.h"
 
 namespace lockstep::cli {
-namespace {
-
-std::string counted(int count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-}  // namespace
 
 config::ParsedConfig read_run(const Args& args) {
   const std::vector<std::string>& sets = args.all(kSetFlag.name);
@@ -28,21 +21,20 @@ void print_notes(const std::vector<std::string>& notes, const Context& context) 
   context.err << std::flush;
 }
 
-CheckedRun check_run(const Args& args, const Context& context, const Host& host, int world_size,
-                     bool needs_data) {
-  RunCheck check(read_run(args));
+rundir::CheckedRun check_run(const Args& args, const Context& context, const Host& host,
+                             int world_size, bool needs_data) {
+  rundir::RunCheck check(read_run(args));
   std::optional<parallel::ParallelPlan> plan;
-  int ranks = world_size;
   try {
-    if (ranks == 0) ranks = ranks_of(args, check.config(), host);
+    const int ranks = world_size > 0 ? world_size : ranks_of(args, check.config(), host);
     plan = check.plan(check.config(), host, ranks);
   } catch (const UsageError& error) {
     check.add(error);
   }
-  if (needs_data) check.check_data(check.config());
-  check.require_none();
-  print_notes(check.notes(), context);
-  return {check.config(), ranks, *plan};
+  if (needs_data) check.check_data();
+  rundir::CheckedRun run = check.checked(std::move(plan));
+  print_notes(run.notes, context);
+  return run;
 }
 
 std::string crowding_text(int ranks, int threads, int cores) {

@@ -7,7 +7,7 @@
 #include "lockstep/config/parse.h"
 #include "lockstep/config/run_config.h"
 #include "lockstep/launch/local_job.h"
-#include "lockstep/parallel/plan/parallel_plan.h"
+#include "lockstep/rundir/run_check.h"
 #include "lockstep/topology/cluster.h"
 
 namespace lockstep::cli {
@@ -34,17 +34,11 @@ inline constexpr Flag kNprocFlag{
 /// What was taken otherwise than the file says, for people.
 void print_notes(const std::vector<std::string>& notes, const Context& context);
 
-/// A run that may start.
-struct CheckedRun {
-  config::RunConfig config;
-  int ranks = 1;
-  parallel::ParallelPlan plan;
-};
 /// \param world_size of a job that somebody else started; 0 = as the flags say.
 /// \param needs_data whether the data must be there: a plan does without.
 /// \throws Error with every problem of keys, ranks, batch, model, strategy and data.
-[[nodiscard]] CheckedRun check_run(const Args& args, const Context& context, const Host& host,
-                                   int world_size, bool needs_data);
+[[nodiscard]] rundir::CheckedRun check_run(const Args& args, const Context& context,
+                                           const Host& host, int world_size, bool needs_data);
 
 /// "4 ranks of 2 threads share 2 cores": empty where each thread has a core.
 [[nodiscard]] std::string crowding_text(int ranks, int threads, int cores);

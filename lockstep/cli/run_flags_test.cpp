@@ -42,7 +42,7 @@ TEST(RanksOf, RefusesMoreThanAHostRuns) {
 TEST(CrowdingText, SaysWhoSharesTheCores) {
   EXPECT_EQ(crowding_text(2, 1, 2), "");
   EXPECT_EQ(crowding_text(4, 2, 2), "4 ranks of 2 threads share 2 cores");
-  EXPECT_EQ(crowding_text(1, 1024, 2), "1 rank of 1024 threads shares 2 cores");
+  EXPECT_EQ(crowding_text(1, 1024, 2), "1 rank of 1,024 threads shares 2 cores");
 }
 
 }  // namespace

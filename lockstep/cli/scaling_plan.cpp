@@ -79,6 +79,7 @@ config::RunConfig scaling_config(const config::RunConfig& config, int ranks,
   measured.data.eval_samples = 0;
   measured.data.eval_fraction = 0;
   measured.checkpoint.every = 0;
+  measured.checkpoint.dir.clear();  // what lies there is of the run that is measured
   measured.schedule.scale_lr_with_batch = 0;
   return measured;
 }

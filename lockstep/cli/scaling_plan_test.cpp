@@ -74,6 +74,7 @@ TEST(ScalingConfig, NothingButStepsIsLeft) {
   config.run.eval_every = 100;
   config.data.eval = "t10k";
   config.checkpoint.every = 10;
+  config.checkpoint.dir = "kept";
   config.schedule.scale_lr_with_batch = 64;
   const auto measured = scaling_config(config, 2, Scaling::weak, {3, 7});
   EXPECT_EQ(measured.run.steps, 10);
@@ -81,6 +82,7 @@ TEST(ScalingConfig, NothingButStepsIsLeft) {
   EXPECT_EQ(measured.run.eval_every, 0);
   EXPECT_EQ(measured.data.eval, "");
   EXPECT_EQ(measured.checkpoint.every, 0);
+  EXPECT_EQ(measured.checkpoint.dir, "");
   EXPECT_EQ(measured.schedule.scale_lr_with_batch, 0);
   EXPECT_EQ(measured.parallel.data, 2);
 }

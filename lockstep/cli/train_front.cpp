@@ -16,6 +16,7 @@
 #include "lockstep/base/json_fields.h"
 #include "lockstep/base/units.h"
 #include "lockstep/cli/job_front.h"
+#include "lockstep/cli/parser.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/worker_program.h"
 #include "lockstep/launch/local_job.h"
@@ -40,11 +41,13 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-/// A path below the working directory is shorter without it.
-std::string short_path(const std::string& path) {
+/// A path below the working directory is shorter without it. A shell looks for a program without
+/// '/' elsewhere.
+std::string short_program(const std::string& path) {
   std::error_code unknown;
   const fs::path relative = fs::proximate(path, unknown);
-  return unknown || relative.empty() || *relative.begin() == ".." ? path : relative.string();
+  if (unknown || relative.empty() || *relative.begin() == "..") return path;
+  return (relative.has_parent_path() ? relative : "." / relative).string();
 }
 
 /// A training run from its plan to its summary.
@@ -56,11 +59,11 @@ class Front {
         context_(context),
         console_(context.json ? context.err : context.out, console_options(context)) {
     const Host host = probe_host();
-    CheckedRun run = check_run(args, context, host, world_size, !args.has("--dry-run"));
+    rundir::CheckedRun run = check_run(args, context, host, world_size, !args.has("--dry-run"));
     job_.config = std::move(run.config);
     job_.plan = std::move(run.plan);
-    launch_.nproc_per_node = run.ranks;
-    crowding_ = crowding_text(run.ranks, job_.config.run.threads, host.cores);
+    launch_.nproc_per_node = job_.plan.batch.data_ranks;
+    crowding_ = crowding_text(launch_.nproc_per_node, job_.config.run.threads, host.cores);
     job_.resume = args.text("--resume", "auto");
     launch_.threads_per_rank = job_.config.run.threads;
     launch_.master_addr = args.text("--master-addr", "127.0.0.1");
@@ -143,49 +146,61 @@ class Front {
     return "this goes on from it:\n  " + command_to_go_on(args_, context_, job_.run_dir);
   }
 
-  /// With --resume none the checkpoints are those of an earlier run until a step was reported.
+  /// Until a step was reported the checkpoints may be those of an earlier run, or later than the
+  /// one that --resume names.
   [[nodiscard]] std::optional<ResumePoint> own_point() const {
-    if (job_.resume == "none" && last_step_ == 0) return std::nullopt;
+    if (job_.resume != "auto" && last_step_ == 0) return std::nullopt;
     return resume_point(job_);
+  }
+
+  /// Says what a stop on request left, and what to do next. With --json it is the one document, in
+  /// place of a summary.
+  [[nodiscard]] Exit end_stopped(Exit exit, const std::string& what, const std::string& next) {
+    context_.err << what << "; " << next << std::endl;
+    if (!context_.json) return exit;
+    if (!summary_) throw Error(exit, {{"LS-7057", job_.run_dir, what, next}});
+    context_.out << engine::to_json_text(*summary_) << std::endl;
+    return exit;
   }
 
   /// The ranks were stopped before they could save.
   [[nodiscard]] Exit report_stop(const launch::LocalJobResult& result) {
     const auto point = own_point();
     if (point && last_step_ <= point->step) {  // nothing was done since: that state is the state
-      context_.err << "stopped on request before a further step was finished; the state is that of "
-                      "checkpoint "
-                   << point->name << "; " << same_command() << std::endl;
-      return Exit::requeue;
+      return end_stopped(Exit::requeue,
+                         "stopped on request before a further step was finished; the state is that "
+                         "of checkpoint " +
+                             point->name,
+                         same_command());
     }
     if (last_step_ == 0) {
-      context_.err << "stopped on request; nothing was saved: no step had been finished"
-                   << std::endl;
-      return result.exit;
+      return end_stopped(
+          result.exit, "stopped on request; nothing was saved: no step had been finished",
+          "this starts it again:\n  " +
+              command_to_go_on(args_, context_, job_.run_dir, /*keeps_resume=*/true));
     }
     const std::string budget =
         format_duration(std::chrono::duration<double>(launch_.stop_budget).count());
-    context_.err << "stopped on request, but the state of step " << last_step_ << " was not saved: "
-                 << (result.killed_on_request
-                         ? std::string("a second signal ended the ranks at once")
-                         : "the ranks did not come to the end of a micro-batch within " + budget)
-                 << "\n"
-                 << (point ? "checkpoint " + point->name + " is there; " + same_command()
-                           : "there is no checkpoint to go on from; checkpoint.every saves one "
-                             "every so many steps")
-                 << std::endl;
-    return result.exit;
+    return end_stopped(
+        result.exit,
+        "stopped on request, but the state of step " + std::to_string(last_step_) +
+            " was not saved: " +
+            (result.killed_on_request
+                 ? std::string("a second signal ended the ranks at once")
+                 : "the ranks did not come to the end of a micro-batch within " + budget),
+        point ? "checkpoint " + point->name + " is there; " + same_command()
+              : "there is no checkpoint to go on from; checkpoint.every saves one every so many "
+                "steps");
   }
 
   [[nodiscard]] Exit report_end(const launch::LocalJobResult& result) {
     console_.end_line();
     if (result.exit == Exit::requeue) {
-      if (context_.json && summary_) context_.out << engine::to_json_text(*summary_) << std::endl;
-      const auto point = own_point();
-      context_.err << "stopped on request with the state saved"
-                   << (point ? " at step " + std::to_string(point->step) : std::string()) << "; "
-                   << same_command() << std::endl;
-      return result.exit;
+      const auto point = resume_point(job_);
+      return end_stopped(result.exit,
+                         "stopped on request with the state saved" +
+                             (point ? " at step " + std::to_string(point->step) : std::string()),
+                         same_command());
     }
     if (!result.first_failure) return report_stop(result);
     if (!context_.json) print_failure(result);
@@ -232,15 +247,12 @@ Exit dry_run_as_rank(const Args& args, const Context& context, const config::Ran
   return Front(args, context, env.world_size).dry_run(rank_arguments("lockstep-worker", args));
 }
 
-std::string command_to_go_on(const Args& args, const Context& context, const std::string& run_dir) {
-  std::vector<std::string> words{short_path(context.program_path), "train"};
-  words.insert(words.end(), args.words().begin(), args.words().end());
-  for (const char* flag : {"--set", "--nproc-per-node", "--as", "--master-addr", "--master-port"}) {
-    for (const auto& value : args.all(flag)) words.insert(words.end(), {flag, value});
-  }
-  for (const char* flag : {"--json", "--quiet", "--no-color"}) {
-    if (args.has(flag)) words.emplace_back(flag);
-  }
+std::string command_to_go_on(const Args& args, const Context& context, const std::string& run_dir,
+                             bool keeps_resume) {
+  std::vector<std::string_view> leave_out{"--run-dir", "--dry-run", "--help"};
+  if (!keeps_resume) leave_out.emplace_back("--resume");
+  std::vector<std::string> words = words_of(*find_command("train"), args, leave_out);
+  words.insert(words.begin(), {short_program(context.program_path), "train"});
   words.insert(words.end(), {"--run-dir", run_dir});
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);

@@ -15,7 +15,8 @@ namespace lockstep::cli {
 
 /// The command line that goes on in `run_dir` after `args` of `lockstep train` were interrupted,
 /// for a shell.
+/// \param keeps_resume whether --resume is still to be done.
 [[nodiscard]] std::string command_to_go_on(const Args& args, const Context& context,
-                                           const std::string& run_dir);
+                                           const std::string& run_dir, bool keeps_resume = false);
 
 }  // namespace lockstep::cli

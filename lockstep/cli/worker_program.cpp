@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
+
+#include "lockstep/cli/parser.h"
 
 namespace lockstep::cli {
 namespace {
@@ -45,14 +49,10 @@ std::string find_worker(const Context& context) {
 }
 
 std::vector<std::string> rank_arguments(const std::string& worker, const Args& args) {
-  std::vector<std::string> argv{worker, "train"};
-  argv.insert(argv.end(), args.words().begin(), args.words().end());
-  for (const char* flag : {"--set", "--run-dir", "--resume"}) {
-    for (const auto& value : args.all(flag)) argv.insert(argv.end(), {flag, value});
-  }
-  for (const char* flag : {"--json", "--quiet", "--no-color"}) {
-    if (args.has(flag)) argv.emplace_back(flag);
-  }
+  constexpr auto kOfTheFront = std::to_array<std::string_view>(
+      {"--nproc-per-node", "--dry-run", "--as", "--master-addr", "--master-port", "--help"});
+  std::vector<std::string> argv = words_of(*find_command("train"), args, kOfTheFront);
+  argv.insert(argv.begin(), {worker, "train"});
   return argv;
 }
 

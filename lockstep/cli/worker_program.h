@@ -11,8 +11,8 @@ namespace lockstep::cli {
 /// The lockstep-worker beside this program. \throws EnvironmentFault when it is not there.
 [[nodiscard]] std::string find_worker(const Context& context);
 
-/// The arguments of `lockstep-worker train` for a rank that somebody else started: those flags of
-/// `lockstep train` that concern a rank.
+/// The arguments of `lockstep-worker train` for a rank that somebody else started: all flags
+/// of `lockstep train` but those of the front alone.
 [[nodiscard]] std::vector<std::string> rank_arguments(const std::string& worker, const Args& args);
 
 /// Becomes the worker. \throws EnvironmentFault when it cannot be started; otherwise does not

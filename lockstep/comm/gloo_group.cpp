@@ -317,25 +317,12 @@ void GlooGroup::do_barrier() {
 /// Collective. Control connections to all ranks; where each can be reached stands in the store.
 std::unique_ptr<control::Channel> connect_control(c10d::Store& store, const GroupOptions& options,
                                                   const std::string& address) {
-  const auto key = [&](int rank) { return options.name + "/control/" + std::to_string(rank); };
   control::Door door(address);
-  const std::string own = to_text(door.card());
-  store.set(key(options.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
-  std::vector<std::string> keys;
-  for (int r = 0; r < options.size; ++r) keys.push_back(key(r));
   const auto until = std::chrono::steady_clock::now() + options.join_deadline;
-  try {
-    store.wait(keys, options.join_deadline);
-  } catch (const std::exception& error) {
-    throw PeerLost({"LS-4005", where_of(options),
-                    "all ranks joined, but not all said where their control connections go: " +
-                        cause_text(error),
-                    "see whether a rank ended meanwhile: its own log says why"});
-  }
   std::vector<control::Card> cards;
-  for (const std::string& other : keys) {
-    const auto card = store.get(other);
-    cards.push_back(control::card_from_text({card.begin(), card.end()}));
+  for (const auto& text : exchange_texts(store, options, "control", to_text(door.card()),
+                                         "where its control connections go")) {
+    cards.push_back(control::card_from_text(text));
   }
   auto peers = door.meet(options.rank, cards, where_of(options), until);
   return std::make_unique<control::Channel>(options.rank, std::move(peers), std::move(cards));

@@ -56,6 +56,7 @@ class Core {
   [[nodiscard]] bool take(Task& task);
   void set_idle();  // before anybody hears of the end: who does may close the group
   void carry_out(Task& task);
+  void end_all(std::exception_ptr error);
   void end_group(Task& task, const std::string& reason, std::exception_ptr error);
   [[nodiscard]] Problem told(const Task& task, Problem problem) const;
 
@@ -101,6 +102,24 @@ void Core::set_idle() {
 void Core::run() {
   const at::NoGradGuard no_autograd;
   for (Task task; take(task); task = Task{}) carry_out(task);
+  end_all(std::make_exception_ptr(PeerLost({"LS-4002", where_of(options_),
+                                            "the group was closed with this collective in flight",
+                                            "wait for every collective before closing"})));
+}
+
+/// Nothing is issued any more; what still waits for its turn fails. The first reason counts.
+void Core::end_all(std::exception_ptr error) {
+  std::deque<Task> failed;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!over_) over_ = std::move(error);
+    is_busy_ = false;
+    failed.swap(queue_);
+  }
+  for (Task& task : failed) {
+    flight_.ended(task.ticket, false);
+    task.ended.set_exception(over_);
+  }
 }
 
 void Core::carry_out(Task& task) {
@@ -132,20 +151,22 @@ Problem Core::told(const Task& task, Problem problem) const {
   return problem;
 }
 
+shm::AbortKind kind_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Disagreement&) {
+    return shm::AbortKind::disagreement;
+  } catch (const std::exception&) {
+    return shm::AbortKind::lost;
+  }
+}
+
 /// Everybody hears of it: the ranks of this host by shared memory, those of others by the closed
 /// connection, the callers by the error.
 void Core::end_group(Task& task, const std::string& reason, std::exception_ptr error) {
-  hierarchy_.abort(reason);
-  std::deque<Task> failed;
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = std::move(error);
-    is_busy_ = false;
-    failed.swap(queue_);
-  }
-  for (const Task& other : failed) flight_.ended(other.ticket, false);
+  hierarchy_.abort(reason, kind_of(error));
+  end_all(std::move(error));
   task.ended.set_exception(over_);
-  for (Task& other : failed) other.ended.set_exception(over_);
   hierarchy_.close();
 }
 
@@ -158,15 +179,15 @@ void Core::stop() {
     changed_.notify_all();
   }
   if (in_flight) {
-    hierarchy_.abort("rank " + std::to_string(options_.rank) +
-                     " closed the group with a collective in flight");
+    hierarchy_.abort(
+        "rank " + std::to_string(options_.rank) + " closed the group with a collective in flight",
+        shm::AbortKind::lost);
   }
 }
 
 class HierarchicalWork : public Work {
  public:
-  HierarchicalWork(std::shared_ptr<Core> core, std::shared_future<void> ended)
-      : core_(std::move(core)), ended_(std::move(ended)) {}
+  explicit HierarchicalWork(std::shared_future<void> ended) : ended_(std::move(ended)) {}
 
   void wait() override { ended_.get(); }  // every phase of it has the group's deadline
   [[nodiscard]] bool done() override {
@@ -174,7 +195,6 @@ class HierarchicalWork : public Work {
   }
 
  private:
-  const std::shared_ptr<Core> core_;
   const std::shared_future<void> ended_;
 };
 
@@ -234,7 +254,7 @@ std::unique_ptr<Work> HierarchicalGroup::issue(std::string_view op, const at::Te
   const std::int64_t count = payload.defined() ? payload.numel() : 0;
   const Ticket ticket = core_->flight().begin(op, dtype, count, bytes);
   auto ended = core_->issue({ticket, std::string(Purpose::current()), std::move(run)});
-  return std::make_unique<HierarchicalWork>(core_, std::move(ended));
+  return std::make_unique<HierarchicalWork>(std::move(ended));
 }
 
 std::unique_ptr<Work> HierarchicalGroup::start_all_reduce(at::Tensor tensor, ReduceOp op,

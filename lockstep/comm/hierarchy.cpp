@@ -15,6 +15,7 @@
 #include "lockstep/comm/join.h"
 #include "lockstep/comm/make_group.h"
 #include "lockstep/comm/records/disagreement.h"
+#include "lockstep/comm/records/flight_words.h"
 #include "lockstep/memory/category.h"
 
 namespace lockstep::comm {
@@ -103,8 +104,8 @@ Hierarchy::Hierarchy(const GroupOptions& options, c10::intrusive_ptr<c10d::Store
   });
 }
 
-void Hierarchy::abort(const std::string& reason) {
-  inside_.abort(reason);
+void Hierarchy::abort(const std::string& reason, shm::AbortKind kind) {
+  inside_.abort(reason, kind);
   if (!others_lost_) leave_word(options_, layout_.host(), reason);
 }
 

@@ -37,7 +37,7 @@ class Hierarchy {
 
   /// Tells the other ranks of this host why the group is over, and leaves word for those of other
   /// hosts. Thread-safe.
-  void abort(const std::string& reason);
+  void abort(const std::string& reason, shm::AbortKind kind);
   /// Closes the connections to other hosts, whose ranks notice it and look for word.
   void close();
 

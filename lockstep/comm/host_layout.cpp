@@ -62,15 +62,6 @@ bool HostLayout::nests_tree() const {
   return is_even() && is_contiguous() && is_power_of_two(ranks_.front().size());
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
-}
-
 std::string in_group_numbers(const std::string& text, const std::vector<int>& ranks) {
   std::string out;
   std::size_t at = 0;

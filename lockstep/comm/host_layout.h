@@ -38,9 +38,6 @@ class HostLayout {
   std::vector<int> local_of_;
 };
 
-/// "rank 3", "ranks 0, 1 and 3".
-[[nodiscard]] std::string ranks_text(const std::vector<int>& ranks);
-
 /// A message about ranks numbered inside a host, in the numbers of the group.
 /// \param ranks of that host: what local rank 0, 1, ... is.
 [[nodiscard]] std::string in_group_numbers(const std::string& text, const std::vector<int>& ranks);

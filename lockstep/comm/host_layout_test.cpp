@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/comm/records/flight_words.h"
+
 namespace lockstep::comm {
 namespace {
 

@@ -41,7 +41,6 @@ HostLink::HostLink(c10d::Store& store, const GroupOptions& options, const HostLa
                    std::string host)
     : deadline_(options.deadline),
       ranks_(layout.ranks_of(layout.host())),
-      local_(layout.local()),
       host_(std::move(host)),
       link_(connect(store, options, layout, size())) {}
 
@@ -117,8 +116,8 @@ void HostLink::barrier() {
   if (link_ != nullptr) run({.collective = Collective::barrier}, {}, {}, 0);
 }
 
-void HostLink::abort(const std::string& reason) {
-  if (link_ != nullptr) link_->segment().abort(std::string(kTold) + reason);
+void HostLink::abort(const std::string& reason, shm::AbortKind kind) {
+  if (link_ != nullptr) link_->segment().abort(std::string(kTold) + reason, kind);
 }
 
 }  // namespace lockstep::comm

@@ -22,7 +22,6 @@ class HostLink {
            std::string host);
 
   [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
-  [[nodiscard]] int local() const { return local_; }
 
   /// Call it before the first of the calls that make up a collective of the group. \param others
   /// whether a rank of this host may be with other hosts while this one waits: then it finds out
@@ -40,7 +39,7 @@ class HostLink {
 
   /// Thread-safe. Every call on every rank of the host fails from now on, for `reason`, which names
   /// ranks of the group.
-  void abort(const std::string& reason);
+  void abort(const std::string& reason, shm::AbortKind kind);
 
  private:
   void run(shm::CollectiveKind kind, const at::Tensor& output, const at::Tensor& input,
@@ -49,7 +48,6 @@ class HostLink {
 
   const std::chrono::milliseconds deadline_;
   const std::vector<int> ranks_;  // of the host, in the group's numbers
-  const int local_;
   const std::string host_;
   bool is_patient_ = false;
   std::unique_ptr<ShmLink> link_;  // null where this rank is alone

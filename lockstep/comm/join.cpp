@@ -117,4 +117,29 @@ void join(c10d::Store& store, const GroupOptions& options) {
   }
 }
 
+std::vector<std::string> exchange_texts(c10d::Store& store, const GroupOptions& options,
+                                        const std::string& key, const std::string& own,
+                                        const std::string& what) {
+  std::vector<std::string> keys;
+  for (int r = 0; r < options.size; ++r) {
+    keys.push_back(options.name + "/" + key + "/" + std::to_string(r));
+  }
+  std::vector<std::string> texts;
+  try {
+    store.set(keys[static_cast<std::size_t>(options.rank)],
+              std::vector<std::uint8_t>(own.begin(), own.end()));
+    store.wait(keys, options.join_deadline);
+    for (const std::string& from : keys) {
+      const auto bytes = store.get(from);
+      texts.emplace_back(bytes.begin(), bytes.end());
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    throw PeerLost({"LS-4005", where_of(options), "a rank joined, but never said " + what,
+                    "see whether it ended meanwhile: its own log says why"});
+  }
+  return texts;
+}
+
 }  // namespace lockstep::comm

@@ -1,7 +1,9 @@
 // The ranks of a group find each other in the store before they connect.
 #pragma once
 #include <memory>
+#include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "lockstep/comm/group.h"
 #include "lockstep/store/server.h"
@@ -21,6 +23,15 @@ struct Meeting {
 /// Collective. \throws PeerLost naming the ranks that never came, EnvironmentFault when another
 /// process has this rank already.
 void join(c10d::Store& store, const GroupOptions& options);
+
+/// Every rank gives a text; all get those of all ranks, by rank. Collective.
+/// \param key one per exchange. \param what the text tells, for the error: "on which host it is".
+/// \throws PeerLost (LS-4005) when a rank does not give its own in time.
+[[nodiscard]] std::vector<std::string> exchange_texts(c10d::Store& store,
+                                                      const GroupOptions& options,
+                                                      const std::string& key,
+                                                      const std::string& own,
+                                                      const std::string& what);
 
 /// "rank 1 of 4, group world": the `where` of every problem of a group.
 [[nodiscard]] std::string where_of(const GroupOptions& options);

@@ -66,22 +66,10 @@ RankPlace read_place(const std::string& text) {
 }
 
 std::vector<RankPlace> exchange_places(c10d::Store& store, const GroupOptions& options) {
-  const auto key = [&](int rank) { return options.name + "/place" + std::to_string(rank); };
-  const std::string own = to_text(own_place(options));
-  store.set(key(options.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
-  std::vector<std::string> keys;
-  for (int r = 0; r < options.size; ++r) keys.push_back(key(r));
-  try {
-    store.wait(keys, options.join_deadline);
-  } catch (const std::exception&) {
-    throw PeerLost({"LS-4005", where_of(options),
-                    "a rank joined, but never said on which host it is",
-                    "see whether it ended meanwhile: its own log says why"});
-  }
   std::vector<RankPlace> places;
-  for (const std::string& from : keys) {
-    const auto bytes = store.get(from);
-    places.push_back(read_place({bytes.begin(), bytes.end()}));
+  const std::string own = to_text(own_place(options));
+  for (const auto& text : exchange_texts(store, options, "place", own, "on which host it is")) {
+    places.push_back(read_place(text));
   }
   return places;
 }

@@ -1,63 +1,29 @@
 #include "lockstep/comm/shm_backend.h"
 
-#include <unistd.h>
-
-#include <climits>
 #include <thread>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/join.h"
+#include "lockstep/comm/rank_places.h"
 
 namespace lockstep::comm {
 namespace {
 
 using shm::Collective;
 
-std::string host_name() {
-  char host[HOST_NAME_MAX + 1] = {};
-  if (::gethostname(host, sizeof host - 1) != 0) host[0] = '?';
-  return host;
-}
-
-struct Place {
-  std::string host;
-  std::string identity;
-};
-
-Place place_of(const std::vector<std::uint8_t>& bytes) {
-  const std::string text(bytes.begin(), bytes.end());
-  const std::size_t end = text.find('\n');
-  return {text.substr(0, end), end == std::string::npos ? "" : text.substr(end + 1)};
-}
-
-std::string key_of(const GroupOptions& options, int rank) {
-  return options.name + "/place" + std::to_string(rank);
-}
-
 /// Every rank tells where it runs; all come to the same answer. Collective.
 void check_one_host(c10d::Store& store, const GroupOptions& options) {
-  const Place own{host_name(), host_identity()};
-  const std::string text = own.host + "\n" + own.identity;
-  store.set(key_of(options, options.rank), std::vector<std::uint8_t>(text.begin(), text.end()));
-  std::vector<std::string> keys;
-  for (int r = 0; r < options.size; ++r) keys.push_back(key_of(options, r));
-  try {
-    store.wait(keys, options.join_deadline);
-  } catch (const std::exception&) {
-    throw PeerLost({"LS-4001", where_of(options),
-                    "not all ranks joined within " + to_text(options.join_deadline),
-                    "see the logs of the ranks: which did not start, or uses another store"});
-  }
-  const Place first = place_of(store.get(keys.front()));
+  const std::vector<RankPlace> places = exchange_places(store, options);
+  const RankPlace& first = places.front();
   for (int r = 1; r < options.size; ++r) {
-    const Place other = place_of(store.get(key_of(options, r)));
-    if (other.identity == first.identity) continue;
-    const bool same_name = other.host == first.host;
+    const RankPlace& other = places[static_cast<std::size_t>(r)];
+    if (other.host_id == first.host_id) continue;
+    const bool same_name = other.host_name == first.host_name;
     throw EnvironmentFault(
         {"LS-4014", where_of(options),
-         "rank 0 runs on host " + first.host + ", rank " + std::to_string(r) + " on host " +
-             other.host +
+         "rank 0 runs on host " + first.host_name + ", rank " + std::to_string(r) + " on host " +
+             other.host_name +
              (same_name ? " in another container or as another user: they share no memory"
                         : ": shared memory does not reach from one to the other"),
          "take this backend for groups of one host (torch.distributed.new_group), or gloo"});
@@ -69,7 +35,7 @@ void clean_store(c10d::Store& store, const GroupOptions& options) {
   if (options.rank != 0) return;
   store.deleteKey(options.name + "/shm/memory");
   for (int r = 0; r < options.size; ++r) {
-    store.deleteKey(key_of(options, r));
+    store.deleteKey(options.name + "/place/" + std::to_string(r));
     if (r > 0) store.deleteKey(options.name + "/shm/" + std::to_string(r));
   }
 }

@@ -352,7 +352,7 @@ TEST(ShmBackend, RanksOnTwoHostsAreRefusedNamingBoth) {
   test::run_ranks(1, [](Group&) {
     const auto store = open_store();
     const std::string other = "far-host\nanother kernel";
-    store->set("far/place1", std::vector<std::uint8_t>(other.begin(), other.end()));
+    store->set("far/place/1", std::vector<std::uint8_t>(other.begin(), other.end()));
     try {
       const ShmBackend backend(*store, 0, 2, 5s, "far");
       ADD_FAILURE() << "two hosts were joined";

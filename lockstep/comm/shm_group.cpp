@@ -34,12 +34,8 @@ struct Context {
 
 class ShmWork : public Work {
  public:
-  ShmWork(std::shared_ptr<Context> context, std::shared_ptr<shm::Operation> operation,
-          at::Tensor input, at::Tensor output)
-      : context_(std::move(context)),
-        operation_(std::move(operation)),
-        input_(std::move(input)),
-        output_(std::move(output)) {}
+  ShmWork(std::shared_ptr<Context> context, std::shared_ptr<shm::Operation> operation)
+      : context_(std::move(context)), operation_(std::move(operation)) {}
 
   void wait() override {
     try {
@@ -53,8 +49,13 @@ class ShmWork : public Work {
  private:
   const std::shared_ptr<Context> context_;
   const std::shared_ptr<shm::Operation> operation_;
-  const at::Tensor input_;  // alive as long as they are read and written
-  const at::Tensor output_;
+};
+
+/// The tensors of a collective, which its engine reads and writes until it ends, whether or not
+/// somebody still holds its Work.
+struct Tensors {
+  at::Tensor input;
+  at::Tensor output;
 };
 
 class ShmGroup : public Group {
@@ -92,8 +93,8 @@ std::unique_ptr<Work> ShmGroup::issue(shm::CollectiveKind kind, std::int64_t cou
   request.site = Purpose::current();
   request.ticket =
       context_->flight.begin(name(kind.collective), name(kind.type), input.numel(), bytes);
-  return std::make_unique<ShmWork>(context_, enter(std::move(request)), std::move(input),
-                                   std::move(output));
+  request.owner = std::make_shared<Tensors>(Tensors{std::move(input), std::move(output)});
+  return std::make_unique<ShmWork>(context_, enter(std::move(request)));
 }
 
 std::shared_ptr<shm::Operation> ShmGroup::enter(shm::Request request) {
@@ -135,7 +136,7 @@ void ShmGroup::do_barrier() {
   request.kind.collective = Collective::barrier;
   request.site = Purpose::current();
   request.ticket = context_->flight.begin("barrier", "", 0, 0);
-  ShmWork(context_, enter(std::move(request)), {}, {}).wait();
+  ShmWork(context_, enter(std::move(request))).wait();
 }
 
 }  // namespace

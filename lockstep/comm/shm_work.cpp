@@ -45,7 +45,7 @@ std::exception_ptr ShmContext::translated(const std::exception_ptr& error,
 void ShmContext::close() {
   std::call_once(closed_, [this] {
     const auto end = std::chrono::steady_clock::now() + kLastCollectives;
-    while (!link->engine().idle() && !link->segment().aborted() &&
+    while (link->engine().busy() && !link->segment().aborted() &&
            std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
@@ -129,6 +129,7 @@ void ShmWork::enter(shm::Request request) {
 
 void ShmWork::transfer(shm::TransferRequest request) {
   request.owner = task_;
+  request.deadline = deadline_;
   try {
     transfer_ = context_->link->engine().transfer(std::move(request));
   } catch (const Error&) {

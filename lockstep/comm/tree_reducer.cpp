@@ -48,7 +48,7 @@ void TreeWork::on_end(std::function<void(bool ok)> listener) {
 void TreeWork::follow(const c10::intrusive_ptr<c10d::Work>& last,
                       std::function<void(bool ok)> listener) {
   const auto future = last->getFuture();
-  if (!future) return;
+  LOCKSTEP_CHECK(future != nullptr, "a collective of Gloo without a future");
   future->addCallback(
       [listener = std::move(listener)](c10::ivalue::Future& done) { listener(!done.hasError()); });
 }

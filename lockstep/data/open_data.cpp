@@ -28,38 +28,15 @@ void require(std::vector<Problem> problems) {
   if (!problems.empty()) throw UsageError(std::move(problems));
 }
 
-[[noreturn]] void fail_fit(const std::string& key, const std::string& what,
-                           const std::string& fix) {
-  throw UsageError({{"LS-2007", key, what, fix}});
-}
-
 void require_not_empty(const Dataset& dataset, const std::string& key, const std::string& what) {
   if (dataset.size() > 0) return;
   throw UsageError(
       {{"LS-2008", key, what, "see data.train_samples, data.eval_fraction, data.seq_len"}});
 }
 
-std::string shape_text(const LabelledImages& images) {
-  return std::to_string(images.channels) + " x " + std::to_string(images.height) + " x " +
-         std::to_string(images.width);
-}
-
-void check_equal(const std::string& key, std::int64_t configured, std::int64_t found,
-                 const LabelledImages& images) {
-  if (configured == found) return;
-  fail_fit(key, std::to_string(configured) + ", but the images are " + shape_text(images),
-           "set " + key + " = " + std::to_string(found));
-}
-
-void check_images(const ModelSection& model, const LabelledImages& images,
+void check_images(const ModelSection& model, const LabelledImages& images, const std::string& key,
                   const std::string& location) {
-  if (model.family == Family::mlp) {
-    check_equal("model.inputs", model.inputs, images.pixels_per_image(), images);
-  } else {
-    check_equal("model.channels", model.channels, images.channels, images);
-    check_equal("model.image_size", model.image_size, images.height, images);
-    check_equal("model.image_size", model.image_size, images.width, images);
-  }
+  require(check_image_shape(model, key, {images.channels, images.height, images.width}));
   const auto largest = std::max_element(images.labels.begin(), images.labels.end());
   if (largest != images.labels.end() && *largest >= model.classes) {
     throw UsageError({{"LS-2004", "model.classes",
@@ -91,7 +68,7 @@ std::unique_ptr<Dataset> open_images(const RunConfig& config, const ImagePart& p
           ? read_idx_images(part.location, part.train ? IdxPart::train : IdxPart::test)
           : read_cifar(part.location, part.train ? CifarPart::train : CifarPart::test);
   keep_first(images, part.max_samples);
-  if (images.count > 0) check_images(config.model, images, part.location);
+  if (images.count > 0) check_images(config.model, images, part.key, part.location);
   const ImageOptions options{.flat = config.model.family == Family::mlp,
                              .augment = config.data.augment,
                              .mean = config.data.mean,

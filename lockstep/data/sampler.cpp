@@ -59,14 +59,6 @@ Position Sampler::after(const Position& position) const {
   return {position.epoch, position.sample + global_batch_};
 }
 
-std::int64_t Sampler::steps_per_epoch() const {
-  return dataset_size_ / global_batch_ + (dataset_size_ % global_batch_ != 0 ? 1 : 0);
-}
-
-Position Sampler::at_step(std::int64_t steps) const {
-  return {steps / steps_per_epoch(), steps % steps_per_epoch() * global_batch_};
-}
-
 std::uint64_t augment_key(std::uint64_t seed, std::int64_t epoch) {
   return mix(seed, static_cast<std::uint64_t>(epoch), kAugmentStream) | 1;
 }

@@ -24,10 +24,7 @@ class Sampler {
   [[nodiscard]] std::vector<std::int64_t> step_ids(const Position& position) const;
   /// The position after that step.
   [[nodiscard]] Position after(const Position& position) const;
-  [[nodiscard]] std::int64_t steps_per_epoch() const;
   [[nodiscard]] std::int64_t dataset_size() const { return dataset_size_; }
-  /// The position after `steps` steps from the start.
-  [[nodiscard]] Position at_step(std::int64_t steps) const;
 
  private:
   std::int64_t dataset_size_;

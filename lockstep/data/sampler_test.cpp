@@ -105,14 +105,12 @@ TEST(Sampler, AskingBackAndForthChangesNothing) {
 
 TEST(Sampler, StepsCountUpThroughEpochsAndTheirShortLastStep) {
   const Sampler sampler(10, 1, 4);
-  EXPECT_EQ(sampler.steps_per_epoch(), 3);
   Position at;
   for (std::int64_t step = 0; step < 10; ++step) {
-    EXPECT_EQ(sampler.at_step(step), at) << step;
+    EXPECT_EQ(at, (Position{step / 3, step % 3 * 4})) << step;
     at = sampler.after(at);
   }
   EXPECT_EQ(sampler.step_ids({0, 8}).size(), 2U);
-  EXPECT_EQ(sampler.at_step(3), (Position{1, 0}));
 }
 
 TEST(Sampler, AStepMayBeLargerThanTheDataSet) {

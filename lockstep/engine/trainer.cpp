@@ -44,10 +44,6 @@ TrainState views_of(parallel::Session& session) {
 
 }  // namespace
 
-std::int64_t total_steps(const config::RunSection& run, const data::Sampler& sampler) {
-  return config::total_steps(run, sampler.steps_per_epoch());
-}
-
 data::LeafRange leaves_of_rank(const config::BatchShape& batch, int rank) {
   const std::int64_t count = batch.leaves / batch.data_ranks;
   return {rank * count, count, batch.leaves};
@@ -56,7 +52,9 @@ data::LeafRange leaves_of_rank(const config::BatchShape& batch, int rank) {
 Trainer::Trainer(const TrainerParts& parts)
     : parts_(parts),
       leaves_(leaves_of_rank(parts.plan.batch, parts.group.rank())),
-      total_steps_(engine::total_steps(parts.config.run, parts.sampler)),
+      total_steps_(config::total_steps(
+          parts.config.run,
+          config::steps_per_epoch(parts.sampler.dataset_size(), parts.plan.batch.global_batch))),
       state_(views_of(parts.session)) {
   parts_.loader.seek(state_.position);
 }
@@ -106,9 +104,9 @@ Answer Trainer::step() {
   report.step = state_.step + (report.skipped ? 1 : 0);
   report.times.step_s = seconds_since(begin);
   const PhaseTimes& t = report.times;
-  my_times_ = {static_cast<float>(t.step_s),     static_cast<float>(t.data_s),
-               static_cast<float>(t.forward_s),  static_cast<float>(t.backward_s),
-               static_cast<float>(t.sync_s),     static_cast<float>(t.optimizer_s)};
+  my_times_ = {static_cast<float>(t.step_s),    static_cast<float>(t.data_s),
+               static_cast<float>(t.forward_s), static_cast<float>(t.backward_s),
+               static_cast<float>(t.sync_s),    static_cast<float>(t.optimizer_s)};
   observe(report);
   if (report.skipped) return on_not_finite(report);
   skips_in_a_row_ = 0;
@@ -176,9 +174,9 @@ void Trainer::finish_report(StepReport& report, const data::StepData& data,
   report.loss = sums.loss_sum / static_cast<double>(sums.weight);
   report.samples = data.global_samples;
   report.tokens = parts_.counts_tokens ? sums.weight : 0;
-  report.epoch = static_cast<double>(data.after.epoch) +
-                 static_cast<double>(data.after.sample) /
-                     static_cast<double>(parts_.sampler.dataset_size());
+  report.epoch =
+      static_cast<double>(data.after.epoch) +
+      static_cast<double>(data.after.sample) / static_cast<double>(parts_.sampler.dataset_size());
   for (const parallel::RankTimes& t : sums.times) {
     report.per_rank.push_back({t[0], t[1], t[2], t[3], t[4], t[5]});
   }
@@ -208,11 +206,11 @@ Answer Trainer::on_not_finite(const StepReport& report) {
                                 "recovery.on_nan = \"skip\" or \"rollback\""}});
   }
   if (skips_in_a_row_ >= kMaxSkips) {
-    throw Error(Exit::failed, {{"LS-7102", where,
-                                what + "; " + std::to_string(kMaxSkips) +
-                                    " steps in a row were not finite",
-                                "the run has diverged: lower optimizer.lr or start from an older "
-                                "checkpoint with --resume"}});
+    throw Error(Exit::failed,
+                {{"LS-7102", where,
+                  what + "; " + std::to_string(kMaxSkips) + " steps in a row were not finite",
+                  "the run has diverged: lower optimizer.lr or start from an older "
+                  "checkpoint with --resume"}});
   }
   return policy == config::OnNan::rollback ? Answer::restore : Answer::go_on;
 }

@@ -35,9 +35,6 @@ struct TrainerParts {
 
 enum class Outcome : std::uint8_t { done, stopped };
 
-/// Updates of the whole run: [run] steps or epochs, what ends first; one epoch when neither is set.
-[[nodiscard]] std::int64_t total_steps(const config::RunSection& run, const data::Sampler& sampler);
-
 /// The leaves of the data-parallel rank `rank`: contiguous.
 [[nodiscard]] data::LeafRange leaves_of_rank(const config::BatchShape& batch, int rank);
 

@@ -110,15 +110,18 @@ TEST(Trainer, TellsTheFlightRecorderWhatItDoes) {
 }
 
 TEST(Trainer, StepsOrEpochsEndTheRunWhateverComesFirst) {
-  const data::Sampler sampler(100, 1, 8);  // 13 steps an epoch
-  EXPECT_EQ(total_steps({}, sampler), 13);
-  config::RunSection run;
-  run.steps = 20;
-  EXPECT_EQ(total_steps(run, sampler), 20);
-  run.epochs = 1.0;
-  EXPECT_EQ(total_steps(run, sampler), 13);
-  run.epochs = 0.5;
-  EXPECT_EQ(total_steps(run, sampler), 7);
+  const auto group = alone();
+  const Points points(100);  // 13 steps an epoch
+  config::RunConfig config = tiny_config();
+  const auto total_steps = [&] { return TinyRun(*group, config, points).trainer->total_steps(); };
+  config.run.steps.reset();
+  EXPECT_EQ(total_steps(), 13);
+  config.run.steps = 20;
+  EXPECT_EQ(total_steps(), 20);
+  config.run.epochs = 1.0;
+  EXPECT_EQ(total_steps(), 13);
+  config.run.epochs = 0.5;
+  EXPECT_EQ(total_steps(), 7);
 }
 
 TEST(Trainer, OneTwoAndFourRanksEndInTheSameState) {

@@ -12,10 +12,6 @@ namespace {
 constexpr std::size_t kLabelColumns = 8;
 constexpr double kLeastShown = 0.02;  // of the total
 
-std::string counted(std::int64_t count, const std::string& noun) {
-  return format_count(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string layout_line(const parallel::ParallelPlan& plan) {
   std::string names;
   for (const std::string& strategy : plan.strategies)

@@ -7,8 +7,8 @@
 
 namespace lockstep::planner {
 
-/// Written by the front as RUN_DIR/job.json; a rank started by somebody else makes it on the
-/// printing rank and broadcasts its text.
+/// Written by the front as RUN_DIR/logs/N/job.json; where somebody else started the ranks, the
+/// printing one makes it and broadcasts its text.
 struct Job {
   config::RunConfig config;
   parallel::ParallelPlan plan;

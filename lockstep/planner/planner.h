@@ -8,9 +8,9 @@
 namespace lockstep::planner {
 
 /// The plan of `config` on `world_size` ranks of `host`.
-/// \param data_bytes what the data sets take in each rank's memory (data::resident_bytes()).
+/// \param data_bytes what the data sets take in each rank's memory (data::DataSize).
 /// \throws UsageError with every problem of batch, model and strategy.
 [[nodiscard]] parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host,
-                                               int world_size, std::int64_t data_bytes = 0);
+                                               int world_size, std::int64_t data_bytes);
 
 }  // namespace lockstep::planner

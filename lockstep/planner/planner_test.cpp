@@ -25,7 +25,7 @@ config::RunConfig resnet18() {
 }
 
 TEST(Planner, SettlesTheBatchAndEstimatesMemoryAndTime) {
-  const parallel::ParallelPlan plan = make_plan(resnet18(), two_cores(), 2);
+  const parallel::ParallelPlan plan = make_plan(resnet18(), two_cores(), 2, 0);
   EXPECT_EQ(plan.strategies, std::vector<std::string>{"data_parallel"});
   EXPECT_EQ(plan.degree, (Coord{1, 2, 1}));
   EXPECT_EQ(plan.batch.global_batch, 64);
@@ -35,7 +35,7 @@ TEST(Planner, SettlesTheBatchAndEstimatesMemoryAndTime) {
 }
 
 TEST(Planner, CutsLargeModelsIntoEightBuckets) {
-  const parallel::ParallelPlan plan = make_plan(resnet18(), two_cores(), 2);
+  const parallel::ParallelPlan plan = make_plan(resnet18(), two_cores(), 2, 0);
   EXPECT_EQ(plan.first_bucket_bytes, 1 << 20);
   EXPECT_EQ(plan.bucket_bytes, 11'173'962 * 4 / 8);
   EXPECT_EQ(plan.last_bucket_bytes, 2 << 20);
@@ -45,7 +45,7 @@ TEST(Planner, TakesBucketSizesFromTheConfiguration) {
   config::RunConfig config = resnet18();
   config.parallel.bucket_mib = 2.5;
   config.parallel.first_bucket_mib = 0.5;
-  const parallel::ParallelPlan plan = make_plan(config, two_cores(), 2);
+  const parallel::ParallelPlan plan = make_plan(config, two_cores(), 2, 0);
   EXPECT_EQ(plan.bucket_bytes, 2'621'440);
   EXPECT_EQ(plan.first_bucket_bytes, 524'288);
 }
@@ -57,7 +57,7 @@ TEST(Planner, ReportsProblemsOfBatchModelAndStrategyTogether) {
   config.parallel.virtual_ranks = 2;
   config.precision.reduce = config::Dtype::bf16;
   try {
-    (void)make_plan(config, two_cores(), 2);
+    (void)make_plan(config, two_cores(), 2, 0);
     FAIL() << "a plan was made of a faulty configuration";
   } catch (const UsageError& error) {
     const auto has = [&](std::string_view code) {
@@ -71,8 +71,8 @@ TEST(Planner, ReportsProblemsOfBatchModelAndStrategyTogether) {
 }
 
 TEST(Planner, IsAPureFunction) {
-  const auto first = make_plan(resnet18(), two_cores(), 2);
-  const auto again = make_plan(resnet18(), two_cores(), 2);
+  const auto first = make_plan(resnet18(), two_cores(), 2, 0);
+  const auto again = make_plan(resnet18(), two_cores(), 2, 0);
   EXPECT_EQ(parallel::to_json_text(first), parallel::to_json_text(again));
 }
 

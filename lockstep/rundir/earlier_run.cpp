@@ -7,6 +7,7 @@
 #include "lockstep/checkpoint/format/step_folder.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/metrics/events_file.h"
+#include "lockstep/parallel/plan/parallel_plan.h"
 #include "lockstep/rundir/start.h"
 
 namespace lockstep::rundir {
@@ -18,8 +19,7 @@ using checkpoint::StepFolder;
 constexpr const char* kEvents = "events.jsonl";
 constexpr const char* kSummary = "summary.json";
 // Of one run: they mean nothing beside the checkpoints of another.
-constexpr std::array<const char*, 5> kFiles{kSummary, kEvents, "config.json", "plan.json",
-                                            "job.json"};
+constexpr std::array<const char*, 4> kFiles{kSummary, kEvents, "config.json", "plan.json"};
 
 bool holds_something(const fs::path& file) {
   std::error_code missing;
@@ -47,6 +47,14 @@ std::string names_of(const std::vector<StepFolder>& steps) {
     names += (names.empty() ? "step-" : ", step-") + std::to_string(step.step);
   }
   return names;
+}
+
+/// Also where `folder` ends in a slash, as shells complete it, or is the working directory.
+bool is_in(const fs::path& folder, const fs::path& checkpoints) {
+  std::error_code missing;
+  fs::path plain = fs::absolute(folder, missing).lexically_normal();
+  if (!plain.has_filename()) plain = plain.parent_path();
+  return fs::equivalent(plain.parent_path(), checkpoints, missing);
 }
 
 /// Checkpoints outside of the run directory stay on their file system.
@@ -99,9 +107,7 @@ std::vector<std::string> set_later_aside(const planner::Job& job, std::int64_t s
 
 std::vector<std::string> set_aside_earlier(const planner::Job& job, const StartPoint& start) {
   try {
-    std::error_code missing;
-    const bool goes_on = start.checkpoint && fs::equivalent(start.checkpoint->parent_path(),
-                                                            checkpoints_dir(job), missing);
+    const bool goes_on = start.checkpoint && is_in(*start.checkpoint, checkpoints_dir(job));
     return goes_on ? set_later_aside(job, start.step) : set_all_aside(job);
   } catch (const fs::filesystem_error& error) {
     throw EnvironmentFault({"LS-3051", error.path1().string(),
@@ -114,7 +120,6 @@ void write_job_files(const planner::Job& job) {
   const fs::path dir = job.run_dir;
   metrics::write_whole_file(dir / "config.json", config::to_json_text(job.config) + "\n");
   metrics::write_whole_file(dir / "plan.json", parallel::to_json_text(job.plan) + "\n");
-  metrics::write_whole_file(dir / "job.json", planner::to_json_text(job) + "\n");
 }
 
 }  // namespace lockstep::rundir

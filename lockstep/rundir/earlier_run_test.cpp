@@ -75,6 +75,8 @@ TEST_F(EarlierRun, ACheckpointFromElsewhereStartsAnotherRun) {
 
 TEST_F(EarlierRun, GoingOnFromTheNewestMovesNothing) {
   EXPECT_TRUE(set_aside_earlier(job_, {run_ / "checkpoints/step-10", 10}).empty());
+  EXPECT_TRUE(set_aside_earlier(job_, {run_ / "checkpoints/step-10/", 10}).empty());
+  EXPECT_TRUE(set_aside_earlier(job_, {run_ / "checkpoints/step-10/.", 10}).empty());
   EXPECT_EQ(names_in(run_).count("previous-1"), 0U);
 }
 
@@ -114,8 +116,7 @@ TEST(JobFiles, HoldWhatTheRanksGot) {
   EXPECT_EQ(config::from_json_text(read(scratch.path() / "config.json")).run.steps, 3);
   EXPECT_EQ(parallel::plan_from_json_text(read(scratch.path() / "plan.json")).degree,
             job.plan.degree);
-  EXPECT_EQ(planner::to_json_text(planner::job_from_json_text(read(scratch.path() / "job.json"))),
-            planner::to_json_text(job));
+  EXPECT_EQ(names_in(scratch.path()), (std::set<std::string>{"config.json", "plan.json"}));
 }
 
 }  // namespace

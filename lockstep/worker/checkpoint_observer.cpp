@@ -1,9 +1,14 @@
 #include "lockstep/worker/checkpoint_observer.h"
 
+#include <system_error>
+
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/format/step_folder.h"
 #include "lockstep/comm/records/flight_recorder.h"
+#include "lockstep/comm/records/purpose.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/rundir/start.h"
+#include "lockstep/topology/mesh.h"
 
 namespace lockstep::worker {
 namespace {
@@ -86,11 +91,25 @@ std::optional<fs::path> CheckpointObserver::load_newest(engine::TrainState& stat
 void CheckpointObserver::load_from(const fs::path& folder, engine::TrainState& state) {
   comm::set_phase(flight_, comm::Phase::checkpoint);
   const checkpoint::Manifest manifest = checkpoint::load(state, folder, world_);
-  saved_step_ = state.step;
+  if (is_saved_here(folder)) saved_step_ = state.step;
   if (manifest.config_hash != config::config_hash(job_.config)) {
     note("the configuration differs from the one that saved " + folder.filename().string());
   }
   note("going on from " + folder.string() + " (step " + std::to_string(state.step) + ")");
+}
+
+/// A state that came from elsewhere is still to be saved here. One rank looks, for all: saving is
+/// collective, and hosts may see a folder under different names.
+bool CheckpointObserver::is_saved_here(const fs::path& folder) const {
+  std::string found = "elsewhere";
+  if (world_.rank() == index(kPrintingRank)) {
+    for (const checkpoint::StepFolder& step : checkpoint::complete_steps(dir_)) {
+      std::error_code missing;
+      if (fs::equivalent(step.path, folder, missing)) found = "here";
+    }
+  }
+  const comm::Purpose purpose("where the loaded checkpoint lies");
+  return comm::broadcast_text(world_, found, index(kPrintingRank)) == "here";
 }
 
 void CheckpointObserver::note(const std::string& text) {

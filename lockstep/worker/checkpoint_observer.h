@@ -32,6 +32,7 @@ class CheckpointObserver : public engine::Observer {
  private:
   void save_or_warn(const engine::TrainState& state);
   void load_from(const std::filesystem::path& folder, engine::TrainState& state);
+  [[nodiscard]] bool is_saved_here(const std::filesystem::path& folder) const;
   [[nodiscard]] std::optional<std::filesystem::path> load_newest(engine::TrainState& state);
   void note(const std::string& text);
 
@@ -40,7 +41,7 @@ class CheckpointObserver : public engine::Observer {
   ReportSink* sink_;
   comm::FlightRecorder* flight_;
   std::filesystem::path dir_;
-  std::int64_t saved_step_ = -1;
+  std::int64_t saved_step_ = -1;  // that lies in dir_, as this run has it
   int failed_saves_ = 0;  // in a row
 };
 

@@ -7,9 +7,7 @@
 #include "lockstep/base/run_dir.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/config/parse.h"
-#include "lockstep/data/formats/check_data.h"
-#include "lockstep/data/formats/data_size.h"
-#include "lockstep/planner/planner.h"
+#include "lockstep/rundir/run_check.h"
 #include "lockstep/rundir/start.h"
 #include "lockstep/topology/cluster.h"
 #include "lockstep/topology/mesh.h"
@@ -32,10 +30,13 @@ std::string read_job_file(const std::string& file) {
 Assignment make_job(const RankArgs& args, int world_size) {
   Assignment made;
   planner::Job& job = made.job;
-  job.config = config::load_run_config(args.config_file, args.sets);
-  job.plan = planner::make_plan(job.config, probe_host(), world_size,
-                                data::resident_bytes(job.config.data));
-  data::require_data(job.config);
+  rundir::RunCheck check(config::parse_run_file(args.config_file, args.sets));
+  auto plan = check.plan(check.config(), probe_host(), world_size);
+  check.check_data();
+  rundir::CheckedRun run = check.checked(std::move(plan));
+  job.config = std::move(run.config);
+  job.plan = std::move(run.plan);
+  made.notes = std::move(run.notes);
   job.run_dir = args.run_dir;
   job.resume = args.resume;
   rundir::check_start(job);
@@ -43,7 +44,7 @@ Assignment make_job(const RankArgs& args, int world_size) {
   made.is_done = made.finished.has_value();
   if (made.is_done) return made;
   job.run_dir = make_run_dir(args.run_dir, job.config.run.name).string();
-  made.lock = rundir::RunLock(job.run_dir);
+  made.locks = rundir::lock_folders(job);
   return made;
 }
 

@@ -1,6 +1,8 @@
 // Where a rank's job comes from: the front's file, or RUN.toml read by the printing rank.
 #pragma once
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/group.h"
@@ -15,8 +17,9 @@ struct Assignment {
   planner::Job job;
   bool is_done = false;  // it would only repeat a finished run
   // Of the printing rank, when no front is there:
-  rundir::RunLock lock;
+  std::vector<rundir::RunLock> locks;
   std::optional<engine::RunSummary> finished;
+  std::vector<std::string> notes;  // what was taken otherwise than RUN.toml says
 };
 
 /// Collective. With --job every rank reads the file; otherwise the printing rank loads the

@@ -46,6 +46,7 @@ class TrainJob {
       sink_.emplace(env.report_fd, args.quiet, args.color);
       if (!args.config_file.empty() && !assigned_.is_done)
         sink_->show_plan(job_.plan, job_.config.run.name);
+      for (const std::string& note : assigned_.notes) sink_->send(metrics::Note{note});
       if (!fault.empty()) sink_->send(metrics::Note{fault});
     }
   }

@@ -25,8 +25,7 @@ const TinyRun kRun{.run = "name = \"again\"\nsteps = 12\n",
                    .data = "train_samples = 512\neval_samples = 64\n",
                    .more = "[optimizer]\nlr = 0.01\n[checkpoint]\nevery = 5\n"};
 
-constexpr const char* kFiles[] = {"config.json", "plan.json", "job.json", "events.jsonl",
-                                  "summary.json"};
+constexpr const char* kFiles[] = {"config.json", "plan.json", "events.jsonl", "summary.json"};
 
 class RunDirectory : public TinyRunTest {
  protected:

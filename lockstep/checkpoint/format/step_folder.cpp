@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/base/fd.h"
+#include "lockstep/base/file_lock.h"
 #include "lockstep/checkpoint/format/manifest.h"
 
 namespace lockstep::checkpoint {
@@ -68,12 +68,10 @@ void flush_folder(const fs::path& folder) {
   }
 }
 
-/// The lock of a draft's folder; none when another process holds it. Where a file system knows no
-/// locks, the folder counts as free.
+/// The lock of a draft's folder; none when another process holds it.
 Fd try_lock(const fs::path& folder) {
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const bool taken = fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  return taken ? Fd() : std::move(fd);
+  return fd && take_lock(fd) ? std::move(fd) : Fd();
 }
 
 bool exchange(const fs::path& a, const fs::path& b) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/limits.h"
+#include "lockstep/comm/records/flight_words.h"
 #include "lockstep/comm/records/process_state.h"
 #include "lockstep/comm/shm/fingerprint.h"
 
@@ -22,15 +23,6 @@ constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr milliseconds kAwaitWords{2};
 // After a rank is lost, for data of what all ranks had entered before.
 constexpr milliseconds kAfterglow{200};
-
-std::string list_of(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -190,7 +182,7 @@ std::string Channel::missing(std::uint64_t sequence) {
     if (peer.announced < sequence) absent.push_back(peer.rank);
   }
   if (absent.empty()) return "all ranks entered it";
-  return list_of(absent) + (absent.size() == 1 ? " has" : " have") + " not entered it";
+  return ranks_text(absent) + (absent.size() == 1 ? " has" : " have") + " not entered it";
 }
 
 void Channel::leave() {
@@ -336,14 +328,14 @@ void Channel::judge() {
 }
 
 void Channel::judge_silence(Clock::time_point now) {
+  const ProcessIdentity& own = cards_[static_cast<std::size_t>(rank_)].process;
   if (now < trust_from_) return;
   for (const Peer& peer : peers_) {
     if (over_.load()) return;
     if (peer.left || peer.gone) continue;
     const auto silent = std::chrono::duration_cast<milliseconds>(now - peer.heard);
     const auto& process = cards_[static_cast<std::size_t>(peer.rank)].process;
-    if (silent > limits_.look_at_process &&
-        look_at(process, own_identity()).state == ProcessState::stopped) {
+    if (silent > limits_.look_at_process && look_at(process, own).state == ProcessState::stopped) {
       end({false,
            name(peer) + " is stopped (state T): kill -CONT lets it go on, but not this group"});
     } else if (silent > limits_.silence) {

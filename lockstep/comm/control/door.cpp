@@ -14,6 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/limits.h"
 #include "lockstep/comm/control/frame.h"
+#include "lockstep/comm/records/flight_words.h"
 #include "lockstep/comm/records/process_state.h"
 
 namespace lockstep::comm::control {
@@ -33,15 +34,6 @@ std::uint64_t random_token() {
 
 std::span<std::uint8_t> bytes_of(std::string& text) {
   return {reinterpret_cast<std::uint8_t*>(text.data()), text.size()};
-}
-
-std::string list_of(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
 }
 
 PeerLost not_connected(const std::string& where, const std::string& what) {
@@ -126,7 +118,7 @@ std::vector<Fd> Door::meet(int rank, const std::vector<Card>& cards, const std::
   };
   while (!missing().empty()) {
     if (Clock::now() >= deadline) {
-      throw not_connected(where, list_of(missing()) + " did not make a control connection to " +
+      throw not_connected(where, rank_list(missing()) + " did not make a control connection to " +
                                      address_text(card_.host, card_.port) + " in time");
     }
     let_in(rank, peers, deadline);

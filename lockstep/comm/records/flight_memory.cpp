@@ -45,7 +45,8 @@ class NewFile {
 
   void write(const std::byte* bytes, std::size_t count) {
     // Taken now: a full disk found later would be a SIGBUS in whoever writes a record.
-    const int full = ::posix_fallocate(fd(), 0, static_cast<off_t>(count));
+    int full = EINTR;
+    while (full == EINTR) full = ::posix_fallocate(fd(), 0, static_cast<off_t>(count));
     if (full != 0) cannot_keep(target_, full);
     for (std::size_t done = 0; done < count;) {
       const ssize_t n = ::pwrite(fd(), bytes + done, count - done, static_cast<off_t>(done));

@@ -30,8 +30,6 @@ class GroupFlight {
   [[nodiscard]] std::string failure_text(Ticket ticket, std::string_view deadline,
                                          std::string_view cause) const;
 
-  [[nodiscard]] FlightRecorder& recorder() const { return *recorder_; }
-
  private:
   std::shared_ptr<FlightRecorder> recorder_;
   FlightRecorder::GroupId group_;

@@ -58,7 +58,6 @@ bool DirectOperation::move() {
   if (finished_ || !met()) return false;
   finish();
   finished_ = true;
-  moved_bytes_ = payload_bytes_;
   return true;
 }
 
@@ -100,9 +99,8 @@ void DirectOperation::finish() {
 }
 
 void DirectOperation::combine(std::size_t offset_bytes) {
-  std::vector<const void*> terms(static_cast<std::size_t>(ranks()));
-  for (int r = 0; r < ranks(); ++r)
-    terms[static_cast<std::size_t>(r)] = payload_of(r) + offset_bytes;
+  std::vector<const void*> terms;
+  for (int r = 0; r < ranks(); ++r) terms.push_back(payload_of(r) + offset_bytes);
   const ReduceFunction reduce = kernels().reduce(request_.kind.type, request_.kind.reduction);
   reduce(request_.output, terms.data(), ranks(), request_.count);
 }

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <optional>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -18,6 +19,18 @@ constexpr std::chrono::milliseconds kLook{2};        // while collectives come
 constexpr std::chrono::milliseconds kActiveFor{50};  // after the last one
 constexpr std::chrono::milliseconds kParked{1};      // while another thread drives
 constexpr int kYieldsBeforeParking = 64;
+
+/// Counts a thread that wants to drive for as long as it does.
+class Waiting {
+ public:
+  explicit Waiting(std::atomic<int>& count) : count_(count) { count_.fetch_add(1); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() { count_.fetch_sub(1); }
+
+ private:
+  std::atomic<int>& count_;
+};
 
 std::string seconds_text(std::chrono::milliseconds time) {
   const auto ms = time.count();
@@ -92,7 +105,7 @@ std::shared_ptr<Operation> Engine::issue(Request request) {
     if (over_) std::rethrow_exception(over_);
     queue_.push_back(operation);
     queued = queue_.size();
-    queued_.store(true, std::memory_order_release);
+    queued_.store(true);
   }
   if (queued == 1) {  // enter at once: then the others need nothing more of this rank
     const Turn turn(*this);
@@ -103,7 +116,7 @@ std::shared_ptr<Operation> Engine::issue(Request request) {
     }
   }
   const Request& issued = operation->request();
-  if (thread_sleeps_.load(std::memory_order_acquire) || queued > 1 ||
+  if (thread_sleeps_.load() || queued > 1 ||
       issued.count * bytes_of(issued.kind.type) >= kWakeFromBytes) {
     wake_thread();
   }
@@ -126,8 +139,7 @@ std::shared_ptr<Transfer> Engine::transfer(TransferRequest request) {
     }
   }
   if (transfer->done()) return transfer;
-  if (thread_sleeps_.load(std::memory_order_acquire) ||
-      transfer->request().bytes >= kWakeFromBytes) {
+  if (thread_sleeps_.load() || transfer->request().bytes >= kWakeFromBytes) {
     wake_thread();
   }
   return transfer;
@@ -157,10 +169,21 @@ bool Engine::advance() {
     if (!current->started()) start(*current);
     if (!current->advance(progress_)) return moved;
     if (current->done()) end_front();
-  } catch (const Disagreement&) {
-    fail_all(std::current_exception());
+  } catch (const std::exception&) {
+    give_up(std::current_exception());
   }
   return true;
+}
+
+/// Nobody gets a result any more, whatever went wrong here: the other ranks must hear of it.
+void Engine::give_up(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Disagreement&) {  // told already
+  } catch (const std::exception& other) {
+    segment_.abort("rank " + std::to_string(segment_.rank()) + " failed: " + other.what());
+  }
+  fail_all(error);
 }
 
 bool Engine::advance_mail() {
@@ -172,8 +195,8 @@ bool Engine::advance_mail() {
   ended_mail_.clear();
   try {
     moved = mail_.advance(ended_mail_);
-  } catch (const Disagreement&) {
-    fail_all(std::current_exception());
+  } catch (const std::exception&) {
+    give_up(std::current_exception());
     return true;
   }
   for (const auto& transfer : ended_mail_) ended(*transfer);
@@ -218,8 +241,8 @@ void Engine::fail_all(std::exception_ptr error) {
     queued_.store(false, std::memory_order_release);
   }
   for (const auto& operation : failed) {
-    operation->fail(over_);
     if (options_.flight != nullptr) options_.flight->ended(operation->request().ticket, false);
+    operation->fail(over_);
     ended(*operation);
   }
   mail_.fail_all(over_, ended_mail_);
@@ -228,9 +251,8 @@ void Engine::fail_all(std::exception_ptr error) {
 }
 
 std::exception_ptr Engine::abort_error() const {
-  const std::string reason = segment_.abort_reason();
-  if (reason.starts_with("collective #") || reason.starts_with("message "))
-    return std::make_exception_ptr(Disagreement(reason));
+  const auto [kind, reason] = segment_.end();
+  if (kind == AbortKind::disagreement) return std::make_exception_ptr(Disagreement(reason));
   return std::make_exception_ptr(PeerLost(
       {"LS-4002", "rank " + std::to_string(segment_.rank()) + ", group " + options_.name, reason,
        "a peer ended or hangs: look for the first rank that failed, this one only "
@@ -250,7 +272,7 @@ void Engine::wait(Transfer& transfer, std::chrono::milliseconds deadline) {
 /// \param in_order it ends after all that were issued before it: trouble is with the one in front.
 void Engine::drive_until(const Completion& wanted, bool in_order,
                          std::chrono::milliseconds deadline) {
-  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  std::optional<Waiting> waiting(std::in_place, waiters_);
   const auto began = Clock::now();
   while (!wanted.done()) {
     const Turn turn(*this);
@@ -278,7 +300,7 @@ void Engine::drive_until(const Completion& wanted, bool in_order,
       }
     }
   }
-  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  waiting.reset();
   if (busy()) wake_thread();
 }
 
@@ -333,15 +355,17 @@ void Engine::run() {
   for (;;) {
     {
       std::unique_lock lock(thread_mutex_);
-      const bool resting = !busy() && Clock::now() - last_work > kActiveFor;
       const auto ready = [&] { return stop_ || kicked_; };
-      if (resting) {
-        thread_sleeps_.store(true, std::memory_order_release);
+      // Sequentially consistent with issue() and transfer(): either the thread sees what was
+      // issued, or the issuer sees that it sleeps.
+      const bool rests = Clock::now() - last_work > kActiveFor;
+      thread_sleeps_.store(rests);
+      if (rests && !busy()) {
         thread_wakes_.wait(lock, ready);
-        thread_sleeps_.store(false, std::memory_order_release);
       } else {
         thread_wakes_.wait_for(lock, kLook, ready);
       }
+      thread_sleeps_.store(false);
       if (stop_) return;
       kicked_ = false;
     }
@@ -359,16 +383,22 @@ void Engine::run_while_busy() {
     if (!turn.taken()) return;
     if (advance()) {
       policy.reset();
-    } else {
-      const auto paused = policy.pause(segment_, [&] { return waiters_.load() > 0 || advance(); });
-      const Operation* const stuck = front();
-      if (paused == WaitPolicy::Paused::slept && stuck != nullptr &&
-          stuck->request().deadline.count() > 0) {
-        look_at_front(Clock::now() - front_since_, stuck->request().deadline);
-      }
+    } else if (policy.pause(segment_, [&] { return waiters_.load() > 0 || advance(); }) ==
+               WaitPolicy::Paused::slept) {
+      look_at_deadlines();
     }
     const std::lock_guard stopping(thread_mutex_);
     if (stop_) return;
+  }
+}
+
+/// Those that were given with the requests: futures have nobody who waits.
+void Engine::look_at_deadlines() {
+  const Operation* const stuck = front();
+  if (stuck != nullptr && stuck->request().deadline.count() > 0) {
+    look_at_front(Clock::now() - front_since_, stuck->request().deadline);
+  } else if (const Transfer* const late = mail_.in_trouble()) {
+    look_for_trouble(*late, late->age(), late->request().deadline);
   }
 }
 

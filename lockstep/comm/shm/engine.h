@@ -46,8 +46,8 @@ class Engine {
   [[nodiscard]] bool poll(Completion& wanted);
   /// Somebody waits for the end of what is in flight without calling wait().
   void nudge() { wake_thread(); }
-  /// No collective is in flight.
-  [[nodiscard]] bool idle() const { return !queued_.load(std::memory_order_acquire); }
+  /// A collective or a message is in flight.
+  [[nodiscard]] bool busy() const { return queued_.load() || mail_.busy(); }
   /// Abandons what is in flight; nothing is issued any more.
   void close();
   [[nodiscard]] bool is_own_thread() const { return std::this_thread::get_id() == thread_id_; }
@@ -67,13 +67,14 @@ class Engine {
   void start(Operation& operation);
   void end_front();
   void fail_all(std::exception_ptr error);
+  void give_up(const std::exception_ptr& error);
   [[nodiscard]] std::exception_ptr abort_error() const;
   void look_for_trouble(const Completion& stuck, Clock::duration waited,
                         std::chrono::milliseconds deadline);
+  void look_at_deadlines();
   void look_at_front(Clock::duration waited, std::chrono::milliseconds deadline);
   void wake_thread();
   [[nodiscard]] Operation* front();
-  [[nodiscard]] bool busy() const { return !idle() || mail_.busy(); }
 
   const Segment& segment_;
   const Options options_;

@@ -116,7 +116,7 @@ void ExchangeSteps::compare_counts() const {
                              std::to_string(sent / element_bytes()) + " elements to rank " +
                              std::to_string(rank()) + ", which expects " +
                              std::to_string(expected / element_bytes()) + " from it";
-    segment_.abort(what);
+    segment_.abort(what, AbortKind::disagreement);
     throw Disagreement(what);
   }
 }
@@ -136,14 +136,6 @@ std::size_t ExchangeSteps::turn(int reader, int writer) const {
   return static_cast<std::size_t>(reader < writer ? reader : reader - 1);
 }
 
-bool ExchangeSteps::all_at_least(Counter RankBlock::*counter, std::uint64_t value) const {
-  for (int r = 0; r < ranks(); ++r) {
-    if (r == rank()) continue;
-    if ((segment_.block(r).*counter).value.load(std::memory_order_acquire) < value) return false;
-  }
-  return true;
-}
-
 bool ExchangeSteps::move() {
   if (!met()) return false;
   if (!steps_known_) learn_steps();
@@ -156,20 +148,19 @@ bool ExchangeSteps::send() {
   const Layout& layout = segment_.layout();
   const std::size_t piece = layout.piece_bytes();
   const std::uint64_t at = first_ + sent_;
-  const std::uint64_t ring_steps = layout.ring_steps();
-  const auto free = individual_ ? &RankBlock::reduced : &RankBlock::consumed;
-  if (at >= ring_steps && !all_at_least(free, at - ring_steps + 1)) return false;
+  if (!is_free(individual_ ? &RankBlock::reduced : &RankBlock::consumed, at)) return false;
   const std::size_t offset = sent_ * piece;
   if (individual_) {
-    std::byte* const ring = segment_.staged_ring(rank()) + at % ring_steps * layout.step_bytes();
+    std::byte* const ring =
+        segment_.staged_ring(rank()) + at % layout.ring_steps() * layout.step_bytes();
     for (int r = 0; r < ranks(); ++r) {
       const Outgoing& part = outgoing_[static_cast<std::size_t>(r)];
       const std::size_t bytes = r == rank() ? 0 : piece_at(part.bytes, offset, piece);
       if (bytes > 0) writer_.copy(ring + turn(r, rank()) * piece, part.from + offset, bytes);
     }
   } else if (const std::size_t bytes = piece_at(outgoing_[0].bytes, offset, piece); bytes > 0) {
-    writer_.copy(segment_.result_ring(rank()) + at % ring_steps * piece, outgoing_[0].from + offset,
-                 bytes);
+    writer_.copy(segment_.result_ring(rank()) + at % layout.ring_steps() * piece,
+                 outgoing_[0].from + offset, bytes);
   }
   ++sent_;
   segment_.publish(segment_.own().staged.value, at + 1);
@@ -209,9 +200,6 @@ bool ExchangeSteps::is_through(int other) const {
          segment_.block(other).consumed.value.load(std::memory_order_acquire) >= first_ + steps_;
 }
 
-void ExchangeSteps::leave(Progress& progress) {
-  progress.steps = first_ + steps_;
-  moved_bytes_ = request_.count * element_bytes();
-}
+void ExchangeSteps::leave(Progress& progress) { progress.steps = first_ + steps_; }
 
 }  // namespace lockstep::comm::shm

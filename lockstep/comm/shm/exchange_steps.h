@@ -34,7 +34,6 @@ class ExchangeSteps : public Operation {
   void compare_counts() const;
   bool send();
   bool read();
-  [[nodiscard]] bool all_at_least(Counter RankBlock::*counter, std::uint64_t value) const;
   [[nodiscard]] std::size_t turn(int reader, int writer) const;  // place of a reader's piece
 
   bool individual_;  // a piece for each of the others, not one for all

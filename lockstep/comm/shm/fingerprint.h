@@ -28,7 +28,7 @@ struct CollectiveKind {
   ElementType type = ElementType::u8;
   Reduction reduction = Reduction::sum;
   std::uint32_t root = 0;
-  bool uneven = false;  // counts are not compared: every rank has its own
+  bool uneven = false;   // counts are not compared: every rank has its own
   bool ordered = false;  // a tree sum where the backend's own order is another (Gloo)
 };
 

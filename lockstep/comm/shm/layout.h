@@ -17,6 +17,12 @@ inline constexpr std::size_t kAbortBytes = 1024;  // text of the reason
 inline constexpr std::size_t kDirectBytes = 64 * 1024;
 inline constexpr std::size_t kMailPieces = 2;  // of a message between two ranks, on their way
 
+/// Why a group is over.
+enum class AbortKind : std::uint32_t {
+  lost,          // a rank ended, is stopped, left or does not come
+  disagreement,  // ranks entered different collectives
+};
+
 /// What every rank must agree on before one byte of the others is used.
 struct Fingerprint {
   std::uint64_t kind = 0;   // collective, element type, reduction, root: see fingerprint.h
@@ -79,6 +85,7 @@ struct alignas(kPage) Header {
   std::uint64_t total_bytes;
 
   alignas(kLine) std::atomic<std::uint32_t> abort;  // 0, then 1 while the text is written, then 2
+  std::atomic<std::uint32_t> abort_kind;            // AbortKind, written before 2
   char abort_text[kAbortBytes];
 };
 

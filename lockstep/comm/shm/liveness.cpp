@@ -1,15 +1,12 @@
 #include "lockstep/comm/shm/liveness.h"
 
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
-
+#include "lockstep/comm/records/process_state.h"
 #include "lockstep/comm/shm/futex.h"
+#include "lockstep/topology/proc_text.h"
 
 namespace lockstep::comm::shm {
 namespace {
@@ -37,7 +34,7 @@ class RobustWord {
   RobustWord& operator=(const RobustWord&) = delete;
   ~RobustWord() {
     word_.store(0);
-    head_.list.next = &head_.list;
+    ::syscall(SYS_set_robust_list, nullptr, sizeof head_);  // it lies on a stack that goes
   }
 
  private:
@@ -45,14 +42,6 @@ class RobustWord {
   robust_list_head head_{};
   robust_list node_{};
 };
-
-/// 'T' = stopped by a signal; '\0' = no such process.
-char state_of(std::int64_t process) {
-  std::ifstream in("/proc/" + std::to_string(process) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const std::size_t name_end = text.rfind(") ");  // the name may hold anything
-  return name_end == std::string::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
-}
 
 }  // namespace
 
@@ -67,7 +56,7 @@ Liveness::~Liveness() {
   segment_.own().closed.store(1);
   stop_.store(true);
   // Whatever word the thread watches, this wakes it; other ranks' threads look once more and sleep.
-  while (segment_.own().life.load() != 0 || !thread_.joinable()) {
+  while (segment_.own().life.load() != 0) {
     for (int r = 0; r < segment_.ranks(); ++r) futex_wake(segment_.block(r).life);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
@@ -124,11 +113,15 @@ void Liveness::look_for_silence() {
     if (other == segment_.rank() || heard_ns == 0 || block.closed.load() != 0) continue;
     const std::chrono::nanoseconds silent(now_ns() - heard_ns);
     if (silent < limits_.silence) continue;
-    const char state = state_of(block.process.load());
-    if (state == 'T')
+    const std::string stat =
+        read_small_file("/proc/" + std::to_string(block.process.load()) + "/stat");
+    const ProcessLook look = look_at_stat(stat, 0);
+    if (look.letter == 'T') {  // a debugger's 't' is somebody's wish
       segment_.abort(text_of(other) +
                      " is stopped (state T): kill -CONT lets it go on, but not this job");
-    if (state == '\0' && block.closed.load() == 0) segment_.abort(text_of(other) + " ended");
+    } else if (look.state == ProcessState::gone && block.closed.load() == 0) {
+      segment_.abort(text_of(other) + " ended");
+    }
   }
 }
 

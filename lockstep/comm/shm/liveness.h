@@ -1,4 +1,4 @@
-// Notices within a millisecond that a rank of this host ended, and within seconds that it was
+// Notices within milliseconds that a rank of this host ended, and within seconds that it was
 // stopped.
 #pragma once
 #include <atomic>

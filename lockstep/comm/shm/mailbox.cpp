@@ -43,10 +43,12 @@ int Transfer::deserter() const {
     return box.posted.value.load(std::memory_order_acquire) ==
            box.taken.value.load(std::memory_order_acquire);
   };
-  // And a receiver may have taken the message, and left, since this rank last looked.
+  // And a receiver may have taken the message, and left, since this rank last looked: all of it, or
+  // the first of the pieces that lie there.
   const auto has_taken = [&](int receiver) {
     const Mailbox& box = segment_.mailbox(segment_.rank(), receiver);
-    return first_piece_.load() < box.taken.value.load(std::memory_order_acquire);
+    return posted_bytes_ == request_.bytes &&
+           first_piece_ < box.taken.value.load(std::memory_order_acquire);
   };
   const int other = peer();
   if (other != kAnyRank) {
@@ -69,7 +71,7 @@ Mailroom::Mailroom(const Segment& segment, RingWriter& writer)
       in_(static_cast<std::size_t>(segment.ranks())) {}
 
 void Mailroom::post(std::shared_ptr<Transfer> transfer) {
-  open_.fetch_add(1, std::memory_order_acq_rel);
+  open_.fetch_add(1);
   const std::lock_guard lock(mutex_);
   posted_.push_back(std::move(transfer));
   has_posted_.store(true, std::memory_order_release);
@@ -86,7 +88,7 @@ bool Mailroom::advance(Ended& ended) {
     moved = receive_from(r, ended) || moved;
   }
   if (!refused_.empty()) {
-    segment_.abort(refused_);
+    segment_.abort(refused_, AbortKind::disagreement);
     throw Disagreement(refused_);
   }
   return moved || ended.size() != before;
@@ -119,7 +121,7 @@ bool Mailroom::send_to(int peer, Ended& ended) {
     post_piece(peer, out);
     moved = true;
   }
-  while (!out.accepting.empty() && out.accepting.front()->first_piece_.load() < taken) {
+  while (!out.accepting.empty() && out.accepting.front()->first_piece_ < taken) {
     end(std::move(out.accepting.front()), ended);
     out.accepting.pop_front();
     moved = true;
@@ -134,7 +136,7 @@ void Mailroom::post_piece(int peer, Outbox& out) {
   const std::size_t bytes =
       std::min(segment_.layout().mail_piece_bytes(), request.bytes - transfer.posted_bytes_);
   const bool is_first = transfer.posted_bytes_ == 0;
-  if (is_first) transfer.first_piece_.store(out.posted);
+  if (is_first) transfer.first_piece_ = out.posted;
   box.stamps[out.posted % kMailPieces] = {request.bytes, bytes,
                                           static_cast<std::uint32_t>(request.type), request.tag,
                                           is_first ? 1U : 0U};
@@ -182,7 +184,6 @@ bool Mailroom::open_message(int peer, const MailStamp& stamp) {
   in.open = true;
   in.bytes = 0;
   in.letter = {stamp, {}};
-  if (!in.receive) in.letter.bytes.reserve(stamp.message_bytes);
   return true;
 }
 
@@ -288,6 +289,23 @@ void Mailroom::end(std::shared_ptr<Transfer> transfer, Ended& ended) {
   transfer->complete();
   open_.fetch_sub(1, std::memory_order_acq_rel);
   ended.push_back(std::move(transfer));
+}
+
+const Transfer* Mailroom::in_trouble() const {
+  const Transfer* oldest = nullptr;
+  const Transfer* deserted = nullptr;
+  const auto look = [&](const std::shared_ptr<Transfer>& transfer) {
+    if (!transfer || transfer->request().deadline.count() == 0) return;
+    if (deserted == nullptr && transfer->deserter() >= 0) deserted = transfer.get();
+    if (oldest == nullptr || transfer->age() > oldest->age()) oldest = transfer.get();
+  };
+  for (const Outbox& out : out_) {
+    for (const auto& transfer : out.writing) look(transfer);
+    for (const auto& transfer : out.accepting) look(transfer);
+  }
+  for (const Inbox& in : in_) look(in.receive);
+  for (const auto& transfer : pending_) look(transfer);
+  return deserted != nullptr ? deserted : oldest;
 }
 
 void Mailroom::fail_all(const std::exception_ptr& error, Ended& ended) {

@@ -1,6 +1,7 @@
 // Messages from one rank to another, in pieces through a small ring for each ordered pair of ranks.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -27,7 +28,8 @@ struct TransferRequest {
   ElementType type = ElementType::u8;
   void* data = nullptr;  // contiguous; valid until the transfer is done
   std::size_t bytes = 0;
-  std::shared_ptr<const void> owner;  // of the data: kept until it is done
+  std::shared_ptr<const void> owner;      // of the data: kept until it is done
+  std::chrono::milliseconds deadline{0};  // also while nobody waits; 0 = none
 };
 
 /// One side of a message. A send is done when its receiver has begun to take it, and so has found
@@ -37,6 +39,9 @@ class Transfer : public Completion {
   Transfer(const Segment& segment, TransferRequest request);
 
   [[nodiscard]] const TransferRequest& request() const { return request_; }
+  [[nodiscard]] std::chrono::steady_clock::duration age() const {
+    return std::chrono::steady_clock::now() - posted_at_;
+  }
   /// The other rank; kAnyRank until a message for it has come.
   [[nodiscard]] int peer() const { return peer_.load(std::memory_order_acquire); }
 
@@ -52,7 +57,8 @@ class Transfer : public Completion {
   std::atomic<int> peer_;
   std::size_t posted_bytes_ = 0;  // of a send
   /// Of a send, in its ring; the largest number until it is posted.
-  std::atomic<std::uint64_t> first_piece_{std::numeric_limits<std::uint64_t>::max()};
+  std::uint64_t first_piece_ = std::numeric_limits<std::uint64_t>::max();
+  const std::chrono::steady_clock::time_point posted_at_ = std::chrono::steady_clock::now();
 };
 
 /// All messages of one rank. Only post() and busy() may be called by several threads at once.
@@ -64,10 +70,12 @@ class Mailroom {
 
   void post(std::shared_ptr<Transfer> transfer);
   /// Some transfer has not ended.
-  [[nodiscard]] bool busy() const { return open_.load(std::memory_order_acquire) > 0; }
+  [[nodiscard]] bool busy() const { return open_.load() > 0; }
   /// One look; true = something moved. What ended is added to `ended`.
   /// \throws Disagreement when a message is not what its receiver expects.
   bool advance(std::vector<std::shared_ptr<Transfer>>& ended);
+  /// The transfer with a deadline that cannot end or is the oldest; null = none is in flight.
+  [[nodiscard]] const Transfer* in_trouble() const;
   /// Ends all that are in flight.
   void fail_all(const std::exception_ptr& error, std::vector<std::shared_ptr<Transfer>>& ended);
 

@@ -5,21 +5,13 @@
 #include <utility>
 
 #include "lockstep/comm/records/disagreement.h"
+#include "lockstep/comm/records/flight_words.h"
 
 namespace lockstep::comm::shm {
 namespace {
 
 std::string text_of(int rank, const Slot& slot) {
   return entry_text(rank, slot.fingerprint, {slot.site, strnlen(slot.site, kSiteBytes)});
-}
-
-std::string list_of(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
 }
 
 }  // namespace
@@ -53,6 +45,19 @@ bool Operation::advance(Progress& progress) {
   return moved;
 }
 
+bool Operation::all_at_least(Counter RankBlock::*counter, std::uint64_t value) const {
+  for (int r = 0; r < ranks(); ++r) {
+    if (r == rank()) continue;
+    if ((segment_.block(r).*counter).value.load(std::memory_order_acquire) < value) return false;
+  }
+  return true;
+}
+
+bool Operation::is_free(Counter RankBlock::*counter, std::uint64_t step) const {
+  const std::uint64_t ring_steps = segment_.layout().ring_steps();
+  return step < ring_steps || all_at_least(counter, step - ring_steps + 1);
+}
+
 bool Operation::meet() {
   const int before = met_;
   while (met_ < ranks()) {
@@ -71,9 +76,8 @@ void Operation::compare(int other) {
   const int first = std::min(rank(), other);
   const int second = std::max(rank(), other);
   const std::string what = "collective #" + std::to_string(sequence_) + ": " +
-                           text_of(first, slot_of(first)) + ", " +
-                           text_of(second, slot_of(second));
-  segment_.abort(what);
+                           text_of(first, slot_of(first)) + ", " + text_of(second, slot_of(second));
+  segment_.abort(what, AbortKind::disagreement);
   throw Disagreement(what);
 }
 
@@ -101,8 +105,8 @@ std::string Operation::missing() const {
     (here ? slow : absent).push_back(r);
   }
   if (!absent.empty())
-    return list_of(absent) + (absent.size() == 1 ? " has" : " have") + " not entered it";
-  return "all ranks entered it; " + list_of(slow) + " stopped within it";
+    return ranks_text(absent) + (absent.size() == 1 ? " has" : " have") + " not entered it";
+  return "all ranks entered it; " + ranks_text(slow) + " stopped within it";
 }
 
 }  // namespace lockstep::comm::shm

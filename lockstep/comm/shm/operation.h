@@ -50,7 +50,6 @@ class Operation : public Completion {
   [[nodiscard]] bool started() const { return sequence_ != 0; }
   [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
   [[nodiscard]] const Request& request() const { return request_; }
-  [[nodiscard]] std::size_t moved_bytes() const { return moved_bytes_; }
   [[nodiscard]] std::string title() const override;
   /// "rank 1 has not entered it", "ranks 0 and 2 stopped within it".
   [[nodiscard]] std::string missing() const override;
@@ -74,10 +73,15 @@ class Operation : public Completion {
     return segment_.block(rank).slots[sequence_ & 1U];
   }
 
+  /// Whether `counter` of every other rank has come to `value`.
+  [[nodiscard]] bool all_at_least(Counter RankBlock::*counter, std::uint64_t value) const;
+  /// Whether the place of `step` in a ring may be written: `counter` tells that every other rank is
+  /// done with the step that lay there before.
+  [[nodiscard]] bool is_free(Counter RankBlock::*counter, std::uint64_t step) const;
+
   const Segment& segment_;
   RingWriter& writer_;
   const Request request_;
-  std::size_t moved_bytes_ = 0;
 
  private:
   bool meet();

@@ -44,14 +44,6 @@ ReduceSteps::Slice ReduceSteps::slice(int block, std::uint64_t step) const {
   return {offset, offset < end ? std::min(piece, end - offset) : 0};
 }
 
-bool ReduceSteps::all_at_least(Counter RankBlock::*counter, std::uint64_t value) const {
-  for (int r = 0; r < ranks(); ++r) {
-    if (r == rank()) continue;
-    if ((segment_.block(r).*counter).value.load(std::memory_order_acquire) < value) return false;
-  }
-  return true;
-}
-
 bool ReduceSteps::move() {
   bool moved = stage();
   if (met()) {
@@ -65,10 +57,8 @@ bool ReduceSteps::stage() {
   if (staged_ == steps_ || staged_ >= read_ + kAhead) return false;
   const Layout& layout = segment_.layout();
   const std::uint64_t at = first_ + staged_;
-  // The place held step `at - ring_steps`: everybody must have added that up.
-  const std::uint64_t ring_steps = layout.ring_steps();
-  if (at >= ring_steps && !all_at_least(&RankBlock::reduced, at - ring_steps + 1)) return false;
-  std::byte* to = segment_.staged_ring(rank()) + at % ring_steps * layout.step_bytes();
+  if (!is_free(&RankBlock::reduced, at)) return false;
+  std::byte* to = segment_.staged_ring(rank()) + at % layout.ring_steps() * layout.step_bytes();
   for (int r = 0; r < ranks(); ++r) {
     if (r == rank()) continue;
     const Slice part = slice(r, staged_);
@@ -86,9 +76,7 @@ bool ReduceSteps::stage() {
 bool ReduceSteps::reduce() {
   if (reduced_ == staged_) return false;
   const std::uint64_t at = first_ + reduced_;
-  const std::uint64_t ring_steps = segment_.layout().ring_steps();
-  if (!all_at_least(&RankBlock::staged, at + 1)) return false;
-  if (at >= ring_steps && !all_at_least(&RankBlock::consumed, at - ring_steps + 1)) return false;
+  if (!all_at_least(&RankBlock::staged, at + 1) || !is_free(&RankBlock::consumed, at)) return false;
   const Slice mine = slice(rank(), reduced_);
   if (mine.bytes > 0) add_up(mine, at);
   ++reduced_;
@@ -146,9 +134,6 @@ bool ReduceSteps::is_through(int other) const {
   return segment_.block(other).consumed.value.load(std::memory_order_acquire) >= first_ + steps_;
 }
 
-void ReduceSteps::leave(Progress& progress) {
-  progress.steps = first_ + steps_;
-  moved_bytes_ = total_bytes_;
-}
+void ReduceSteps::leave(Progress& progress) { progress.steps = first_ + steps_; }
 
 }  // namespace lockstep::comm::shm

@@ -26,7 +26,6 @@ class ReduceSteps : public Operation {
   [[nodiscard]] bool is_through(int other) const override;
 
   [[nodiscard]] Slice slice(int block, std::uint64_t step) const;
-  [[nodiscard]] bool all_at_least(Counter RankBlock::*counter, std::uint64_t value) const;
   bool stage();
   bool reduce();
   bool read();

@@ -106,25 +106,30 @@ void Segment::sleep(std::uint32_t seen, std::chrono::microseconds limit) const {
 
 void Segment::stay_awake() const { own().sleeping.store(0, std::memory_order_relaxed); }
 
-void Segment::abort(std::string_view reason) const {
+void Segment::abort(std::string_view reason, AbortKind kind) const {
   std::uint32_t none = 0;
   if (!header_->abort.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
   const std::size_t length = std::min(reason.size(), kAbortBytes - 1);
   std::memcpy(header_->abort_text, reason.data(), length);
   header_->abort_text[length] = '\0';
+  header_->abort_kind.store(static_cast<std::uint32_t>(kind), std::memory_order_relaxed);
   header_->abort.store(kAbortWritten, std::memory_order_release);
   for (int r = 0; r < ranks(); ++r) wake(r);
 }
 
-std::string Segment::abort_reason() const {
+Segment::End Segment::end() const {
   // The writer may be killed between the two stores: then there is a reason, but no text of it.
-  for (int i = 0; i < 1000 && header_->abort.load(std::memory_order_acquire) != kAbortWritten;
-       ++i) {
+  const auto is_written = [&] {
+    return header_->abort.load(std::memory_order_acquire) == kAbortWritten;
+  };
+  for (int i = 0; i < 1000 && !is_written(); ++i) {
     futex_wait(header_->abort, 1, std::chrono::microseconds(100));
   }
-  if (header_->abort.load(std::memory_order_acquire) != kAbortWritten)
-    return "another rank gave up";
-  return {header_->abort_text, strnlen(header_->abort_text, kAbortBytes)};
+  if (!is_written()) return {AbortKind::lost, "another rank gave up"};
+  const bool disagreed = header_->abort_kind.load(std::memory_order_relaxed) ==
+                         static_cast<std::uint32_t>(AbortKind::disagreement);
+  return {disagreed ? AbortKind::disagreement : AbortKind::lost,
+          {header_->abort_text, strnlen(header_->abort_text, kAbortBytes)}};
 }
 
 }  // namespace lockstep::comm::shm

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,9 +53,13 @@ class Segment {
   void stay_awake() const;
 
   /// Ends the group for all its ranks; the first reason given is the one that counts.
-  void abort(std::string_view reason) const;
+  void abort(std::string_view reason, AbortKind kind = AbortKind::lost) const;
   [[nodiscard]] bool aborted() const { return header_->abort.load(std::memory_order_acquire) != 0; }
-  [[nodiscard]] std::string abort_reason() const;
+  struct End {
+    AbortKind kind = AbortKind::lost;
+    std::string reason;
+  };
+  [[nodiscard]] End end() const;  // \pre aborted()
   void wake(int rank) const;
 
  private:

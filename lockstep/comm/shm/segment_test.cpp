@@ -92,7 +92,7 @@ std::string reason_after(const std::function<void()>& end) {
       std::this_thread::sleep_for(100us);
     }
     if (left()) std::this_thread::sleep_for(100ms);  // nothing may follow
-    if (segment.aborted()) reason = segment.abort_reason();
+    if (segment.aborted()) reason = segment.end().reason;
   }
   ::kill(child, SIGKILL);
   int status = 0;

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -36,7 +35,7 @@ std::int64_t free_bytes() {
        what + ": " + format_bytes(static_cast<std::int64_t>(bytes)) + " needed, " +
            format_bytes(free_bytes()) + " free",
        "make it larger (docker run --shm-size=2g; mount -o remount,size=4g /dev/shm), end what "
-       "fills it, or use [comm] backend = \"gloo\""});
+       "fills it, or set LOCKSTEP_BACKEND=gloo"});
 }
 
 Fd create_unlinked(std::size_t bytes) {
@@ -69,7 +68,9 @@ SharedMemory::SharedMemory(Fd fd, std::size_t bytes, const std::string& where)
 
 SharedMemory SharedMemory::create(std::size_t bytes) {
   Fd fd = create_unlinked(bytes);
-  if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+  int error = EINTR;  // of a profiler's signals, say
+  while (error == EINTR) error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+  if (error != 0) {
     fail_create(bytes, "no room for shared memory (" + reason(error) + ")");
   }
   return {std::move(fd), bytes, kFolder};
@@ -89,7 +90,9 @@ SharedMemory SharedMemory::open(const std::string& locator) {
                             "ranks of one host must run as one user and see each other's processes "
                             "(one container, or --pid=host); else use Gloo"});
   }
-  return {std::move(fd), static_cast<std::size_t>(info.st_size), locator};
+  SharedMemory memory(std::move(fd), static_cast<std::size_t>(info.st_size), locator);
+  memory.close_door();  // whoever comes after finds the creator
+  return memory;
 }
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept

@@ -62,7 +62,7 @@ class Checker {
         return check_idx(part);
       case DataFormat::cifar:
         check_cifar_files(part.location, part.train ? CifarPart::train : CifarPart::test);
-        return check_shape(part, kCifarChannels, kCifarSide, kCifarSide);
+        return check_shape(part, {kCifarChannels, kCifarSide, kCifarSide});
       case DataFormat::text:
         return check_text(part);
       case DataFormat::synthetic:
@@ -72,27 +72,12 @@ class Checker {
 
   void check_idx(const Part& part) {
     const auto dims = check_idx_files(part.location, part.train ? IdxPart::train : IdxPart::test);
-    check_shape(part, 1, dims[1], dims[2]);
+    check_shape(part, {1, dims[1], dims[2]});
   }
 
-  void check_shape(const Part& part, std::int64_t channels, std::int64_t height,
-                   std::int64_t width) {
-    const config::ModelSection& model = config_.model;
-    const std::string shape =
-        std::to_string(channels) + " x " + std::to_string(height) + " x " + std::to_string(width);
-    const auto compare = [&](const std::string& key, std::int64_t configured, std::int64_t found) {
-      if (configured == found) return;
-      add(Exit::usage,
-          {"LS-2007", key,
-           std::to_string(configured) + ", but the images of " + part.key + " are " + shape,
-           "set " + key + " = " + std::to_string(found)});
-    };
-    if (model.family == Family::mlp) {
-      compare("model.inputs", model.inputs, channels * height * width);
-    } else if (model.family == Family::resnet) {
-      compare("model.channels", model.channels, channels);
-      compare("model.image_size", model.image_size, height);
-      if (width != height) compare("model.image_size", model.image_size, width);
+  void check_shape(const Part& part, const ImageShape& found) {
+    for (Problem& problem : check_image_shape(config_.model, part.key, found)) {
+      add(Exit::usage, std::move(problem));
     }
   }
 
@@ -115,6 +100,28 @@ std::string bytes_text(std::int64_t bytes) {
 }
 
 }  // namespace
+
+std::vector<Problem> check_image_shape(const config::ModelSection& model, const std::string& key,
+                                       const ImageShape& found) {
+  const std::string shape = std::to_string(found.channels) + " x " + std::to_string(found.height) +
+                            " x " + std::to_string(found.width);
+  std::vector<Problem> problems;
+  const auto compare = [&](const std::string& option, std::int64_t configured,
+                           std::int64_t expected) {
+    if (configured == expected) return;
+    problems.push_back({"LS-2007", option,
+                        std::to_string(configured) + ", but the images of " + key + " are " + shape,
+                        "set " + option + " = " + std::to_string(expected)});
+  };
+  if (model.family == Family::mlp) {
+    compare("model.inputs", model.inputs, found.channels * found.height * found.width);
+  } else if (model.family == Family::resnet) {
+    compare("model.channels", model.channels, found.channels);
+    compare("model.image_size", model.image_size, found.height);
+    if (found.width != found.height) compare("model.image_size", model.image_size, found.width);
+  }
+  return problems;
+}
 
 std::vector<Problem> check_text_size(std::int64_t bytes, const config::DataSection& data,
                                      bool train) {
@@ -163,16 +170,6 @@ std::vector<Problem> check_data_kind(const config::RunConfig& config) {
 
 std::vector<DataFault> check_data(const config::RunConfig& config) {
   return Checker(config).check();
-}
-
-void require_data(const config::RunConfig& config) {
-  std::vector<Problem> problems;
-  Exit exit = Exit::ok;
-  for (DataFault& fault : check_data(config)) {
-    if (exit == Exit::ok || fault.exit == Exit::usage) exit = fault.exit;
-    problems.push_back(std::move(fault.problem));
-  }
-  if (!problems.empty()) throw Error(exit, std::move(problems));
 }
 
 }  // namespace lockstep::data

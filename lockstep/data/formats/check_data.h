@@ -1,6 +1,7 @@
 // What is wrong with the data of a run, as far as it shows before anything is started.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -14,8 +15,19 @@ struct DataFault {
   Problem problem;  // `where` is the key at fault
 };
 
+struct ImageShape {
+  std::int64_t channels = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+
 /// Whether the kind of data and the model belong together: images for images, bytes for tokens.
 [[nodiscard]] std::vector<Problem> check_data_kind(const config::RunConfig& config);
+
+/// Whether `model` takes images of this shape. \param key that names them, "data.train".
+[[nodiscard]] std::vector<Problem> check_image_shape(const config::ModelSection& model,
+                                                     const std::string& key,
+                                                     const ImageShape& found);
 
 /// Whether `bytes` of text leave a sample for training and, where they hold some out, for
 /// evaluation. \param train whether they are those of data.train.
@@ -25,8 +37,5 @@ struct DataFault {
 /// Every fault that names, headers and sizes of the files tell. Reads no sample and runs no
 /// program, so that an empty answer is no promise: opening the data finds the rest.
 [[nodiscard]] std::vector<DataFault> check_data(const config::RunConfig& config);
-
-/// Throws what check_data() finds as one error: of usage when one fault is, else as the first.
-void require_data(const config::RunConfig& config);
 
 }  // namespace lockstep::data

@@ -134,15 +134,16 @@ TEST(CheckData, KindsThatDoNotFitAreFoundWithoutTheFiles) {
   EXPECT_EQ(check_data_kind(config).size(), 1U);
 }
 
-TEST(RequireData, EndsAsAUsageErrorWhenTheConfigurationIsAtFaultToo) {
-  config::RunConfig config = run_of(Family::gpt, DataFormat::idx, "/nowhere");
-  try {
-    require_data(config);
-    FAIL() << "nothing was wrong";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit(), Exit::usage);
-    EXPECT_EQ(error.problems().size(), 2U);
-  }
+TEST(CheckData, AnImageThatIsNotSquareIsWrongForAResnetWhateverItsSize) {
+  config::ModelSection model;
+  model.family = Family::resnet;
+  model.channels = 3;
+  model.image_size = 8;
+  EXPECT_TRUE(check_image_shape(model, "data.eval", {3, 8, 8}).empty());
+  const auto problems = check_image_shape(model, "data.eval", {1, 8, 9});
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_EQ(problems[0].where, "model.channels");
+  EXPECT_EQ(problems[1].what, "8, but the images of data.eval are 1 x 8 x 9");
 }
 
 }  // namespace

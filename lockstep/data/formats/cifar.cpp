@@ -26,6 +26,8 @@ std::int64_t file_bytes(const fs::path& path) {
   return unreadable ? 0 : static_cast<std::int64_t>(size);
 }
 
+bool is_compressed(const fs::path& path) { return is_there(path) && open_file(path)->compressed(); }
+
 struct CifarFiles {
   std::vector<std::string> paths;
   CifarKind kind = CifarKind::cifar10;
@@ -67,6 +69,7 @@ void check_labels(const ByteSource& source, CifarKind kind, std::span<const std:
 CifarKind kind_of_file(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name == "train.bin" || name == "test.bin") return CifarKind::cifar100;
+  if (is_compressed(path)) return CifarKind::cifar10;  // its size tells nothing
   const std::int64_t size = file_bytes(path);
   const bool fits_only_100 =
       size % record_bytes(CifarKind::cifar10) != 0 && size % record_bytes(CifarKind::cifar100) == 0;
@@ -102,7 +105,10 @@ CifarFiles find_files(const std::string& location, CifarPart part) {
 
 std::int64_t count_images(const CifarFiles& files) {
   std::int64_t images = 0;
-  for (const std::string& path : files.paths) images += file_bytes(path) / record_bytes(files.kind);
+  for (const std::string& path : files.paths) {
+    if (is_compressed(path)) return 0;
+    images += file_bytes(path) / record_bytes(files.kind);
+  }
   return images;
 }
 

@@ -26,7 +26,8 @@ void write_cifar(const std::string& path, CifarKind kind, const LabelledImages& 
 
 enum class CifarPart { train, test };
 
-/// How many images read_cifar() would read, from the sizes of the files; 0 for a missing one.
+/// How many images read_cifar() would read, from the sizes of the files; 0 for a missing one, and
+/// for all where one is compressed: what it inflates to is not known without reading it.
 [[nodiscard]] std::int64_t count_cifar_images(const std::string& location, CifarPart part);
 
 /// What sizes tell of the files that read_cifar() would read.

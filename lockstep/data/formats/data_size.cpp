@@ -17,14 +17,22 @@ std::int64_t limited(std::int64_t samples, std::int64_t limit) {
   return limit > 0 ? std::min(samples, limit) : samples;
 }
 
+/// One of the two parts of [data].
+struct Part {
+  Saturated bytes;
+  std::int64_t samples = 0;
+};
+
 // A pixel and a label are one byte each.
-std::int64_t idx_bytes(const std::string& location, IdxPart part, std::int64_t limit) {
+Part idx_part(const std::string& location, IdxPart part, std::int64_t limit) {
   const std::vector<std::int64_t> dims = read_idx_dims(location, part);
-  return ((Saturated(dims[1]) * dims[2] + 1) * limited(dims[0], limit)).value();
+  const std::int64_t samples = limited(dims[0], limit);
+  return {(Saturated(dims[1]) * dims[2] + 1) * samples, samples};
 }
 
-std::int64_t cifar_bytes(const std::string& location, CifarPart part, std::int64_t limit) {
-  return limited(count_cifar_images(location, part), limit) * (kCifarPixels + 1);
+Part cifar_part(const std::string& location, CifarPart part, std::int64_t limit) {
+  const std::int64_t samples = limited(count_cifar_images(location, part), limit);
+  return {Saturated(samples) * (kCifarPixels + 1), samples};
 }
 
 std::int64_t text_bytes(const std::string& location) {
@@ -33,36 +41,30 @@ std::int64_t text_bytes(const std::string& location) {
   return source->compressed() ? 0 : static_cast<std::int64_t>(source->at_most_bytes());
 }
 
-std::int64_t part_bytes(const config::DataSection& data, bool train) {
-  const std::string& location = train ? data.train : data.eval;
-  const std::int64_t limit = train ? data.train_samples : data.eval_samples;
-  if (location.empty()) return 0;
-  switch (data.format) {
-    case config::DataFormat::idx:
-      return idx_bytes(location, train ? IdxPart::train : IdxPart::test, limit);
-    case config::DataFormat::cifar:
-      return cifar_bytes(location, train ? CifarPart::train : CifarPart::test, limit);
-    case config::DataFormat::text:
-      return text_bytes(location);
-    case config::DataFormat::synthetic:
-      break;
-  }
-  return 0;
+Part text_part(const config::DataSection& data, bool train) {
+  const std::int64_t bytes = text_bytes(train ? data.train : data.eval);
+  if (!train) return {bytes, 0};
+  return {bytes, limited(text_samples(bytes, data).train, data.train_samples)};
 }
 
-/// 0 where it is not known, or nothing is left.
-std::int64_t count_train_samples(const config::DataSection& data) {
+Part look_at(const config::DataSection& data, bool train) {
+  const std::string& location = train ? data.train : data.eval;
+  const std::int64_t limit = train ? data.train_samples : data.eval_samples;
+  if (data.format == config::DataFormat::synthetic) {
+    return {0, limit > 0 ? limit : kDefaultSyntheticSamples};
+  }
+  if (location.empty()) return {};
   switch (data.format) {
-    case config::DataFormat::synthetic:
-      return data.train_samples > 0 ? data.train_samples : kDefaultSyntheticSamples;
     case config::DataFormat::idx:
-      return limited(read_idx_dims(data.train, IdxPart::train)[0], data.train_samples);
+      return idx_part(location, train ? IdxPart::train : IdxPart::test, limit);
     case config::DataFormat::cifar:
-      return limited(count_cifar_images(data.train, CifarPart::train), data.train_samples);
+      return cifar_part(location, train ? CifarPart::train : CifarPart::test, limit);
     case config::DataFormat::text:
+      return text_part(data, train);
+    case config::DataFormat::synthetic:
       break;
   }
-  return limited(text_samples(text_bytes(data.train), data).train, data.train_samples);
+  return {};
 }
 
 }  // namespace
@@ -77,26 +79,20 @@ TextSamples text_samples(std::int64_t bytes, const config::DataSection& data) {
   return samples;
 }
 
-std::optional<std::int64_t> train_samples(const config::DataSection& data) {
-  try {
-    const std::int64_t samples = count_train_samples(data);
-    if (samples > 0) return samples;
-  } catch (const Error&) {
-    // Opening the data for the run reports what is wrong.
-  }
-  return std::nullopt;
-}
-
-std::int64_t resident_bytes(const config::DataSection& data) {
+DataSize data_size(const config::DataSection& data) {
+  DataSize size;
   Saturated bytes;
   for (const bool train : {true, false}) {
     try {
-      bytes += part_bytes(data, train);
+      const Part part = look_at(data, train);
+      bytes += part.bytes;
+      if (train && part.samples > 0) size.samples_per_epoch = part.samples;
     } catch (const Error&) {
       // A plan does not need the data: opening them for the run reports what is wrong.
     }
   }
-  return bytes.value();
+  size.resident_bytes = bytes.value();
+  return size;
 }
 
 }  // namespace lockstep::data

@@ -1,4 +1,4 @@
-// How much memory the data sets of a run will hold, told from headers and file sizes: for the plan.
+// How large the data sets of a run are, told from headers and file sizes: for the plan.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,9 +7,14 @@
 
 namespace lockstep::data {
 
-/// Bytes that the data sets of [data] keep resident in each rank. Reads no data, runs no program:
-/// what a command prints, a compressed text and what cannot be opened count 0.
-[[nodiscard]] std::int64_t resident_bytes(const config::DataSection& data);
+struct DataSize {
+  std::int64_t resident_bytes = 0;  // that the data sets keep in each rank's memory; 0 = unknown
+  std::optional<std::int64_t> samples_per_epoch{};  // of data.train; nothing where it is unknown
+};
+
+/// The data sets of [data]. Reads no data, runs no program: what a command prints, compressed text
+/// or CIFAR and what cannot be opened count nothing.
+[[nodiscard]] DataSize data_size(const config::DataSection& data);
 
 /// Samples of synthetic data where data.train_samples does not say.
 inline constexpr std::int64_t kDefaultSyntheticSamples = 8192;
@@ -22,8 +27,5 @@ struct TextSamples {
   std::int64_t eval = 0;
 };
 [[nodiscard]] TextSamples text_samples(std::int64_t bytes, const config::DataSection& data);
-
-/// Samples of an epoch, told in the same way; nothing where that cannot be.
-[[nodiscard]] std::optional<std::int64_t> train_samples(const config::DataSection& data);
 
 }  // namespace lockstep::data

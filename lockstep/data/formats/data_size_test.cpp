@@ -29,8 +29,8 @@ TEST(DataSize, IdxCountsPixelsAndLabelsOfBothParts) {
               {{3, 4, 5}, std::vector<std::uint8_t>(60)});
   }
   const std::string path = folder.path().string();
-  EXPECT_EQ(resident_bytes(section(config::DataFormat::idx, path)), 63);
-  EXPECT_EQ(resident_bytes(section(config::DataFormat::idx, path, path)), 126);
+  EXPECT_EQ(data_size(section(config::DataFormat::idx, path)).resident_bytes, 63);
+  EXPECT_EQ(data_size(section(config::DataFormat::idx, path, path)).resident_bytes, 126);
 }
 
 TEST(DataSize, OnlyTheSamplesAskedForCount) {
@@ -38,9 +38,9 @@ TEST(DataSize, OnlyTheSamplesAskedForCount) {
   write_idx(folder.file("train-images-idx3-ubyte"), {{3, 4, 5}, std::vector<std::uint8_t>(60)});
   config::DataSection data = section(config::DataFormat::idx, folder.path().string());
   data.train_samples = 2;
-  EXPECT_EQ(resident_bytes(data), 42);
+  EXPECT_EQ(data_size(data).resident_bytes, 42);
   data.train_samples = 9;
-  EXPECT_EQ(resident_bytes(data), 63);
+  EXPECT_EQ(data_size(data).resident_bytes, 63);
 }
 
 TEST(DataSize, CifarCountsWholeRecordsOfAllFiles) {
@@ -48,14 +48,15 @@ TEST(DataSize, CifarCountsWholeRecordsOfAllFiles) {
   for (int i = 1; i <= 5; ++i) {
     folder.write("data_batch_" + std::to_string(i) + ".bin", std::string(2 * 3073, '\0'));
   }
-  EXPECT_EQ(resident_bytes(section(config::DataFormat::cifar, folder.path().string())), 10 * 3073);
+  EXPECT_EQ(data_size(section(config::DataFormat::cifar, folder.path().string())).resident_bytes,
+            10 * 3073);
 }
 
 TEST(DataSize, TextCountsTheFileAndNotWhatACommandPrints) {
   const test::ScratchFolder folder;
   const std::string file = folder.write("a.txt", "in the beginning");
-  EXPECT_EQ(resident_bytes(section(config::DataFormat::text, file)), 16);
-  EXPECT_EQ(resident_bytes(section(config::DataFormat::text, "!echo hello")), 0);
+  EXPECT_EQ(data_size(section(config::DataFormat::text, file)).resident_bytes, 16);
+  EXPECT_EQ(data_size(section(config::DataFormat::text, "!echo hello")).resident_bytes, 0);
 }
 
 TEST(DataSize, AHeaderOfAbsurdDimensionsDoesNotOverflow) {
@@ -63,30 +64,34 @@ TEST(DataSize, AHeaderOfAbsurdDimensionsDoesNotOverflow) {
   std::string header("\0\0\x08\x03", 4);
   header += std::string(12, '\xff');
   (void)folder.write("train-images-idx3-ubyte", header);
-  EXPECT_EQ(resident_bytes(section(config::DataFormat::idx, folder.path().string())), 0);
+  EXPECT_EQ(data_size(section(config::DataFormat::idx, folder.path().string())).resident_bytes, 0);
 }
 
-TEST(TrainSamples, AreToldFromHeadersSizesAndTheConfiguration) {
+TEST(DataSize, SamplesOfAnEpochAreToldFromHeadersSizesAndTheConfiguration) {
   const test::ScratchFolder folder;
   write_idx(folder.file("train-images-idx3-ubyte"), {{3, 4, 5}, std::vector<std::uint8_t>(60)});
-  EXPECT_EQ(train_samples(section(config::DataFormat::idx, folder.path().string())), 3);
+  EXPECT_EQ(data_size(section(config::DataFormat::idx, folder.path().string())).samples_per_epoch,
+            3);
   config::DataSection text =
       section(config::DataFormat::text, folder.write("a.txt", std::string(101, 'a')));
   text.seq_len = 10;
-  EXPECT_EQ(train_samples(text), 10);
+  EXPECT_EQ(data_size(text).samples_per_epoch, 10);
   text.eval_fraction = 0.5;
-  EXPECT_EQ(train_samples(text), 4);
+  EXPECT_EQ(data_size(text).samples_per_epoch, 4);
   text.train_samples = 2;
-  EXPECT_EQ(train_samples(text), 2);
-  EXPECT_EQ(train_samples(section(config::DataFormat::synthetic, "")), kDefaultSyntheticSamples);
-  EXPECT_FALSE(train_samples(section(config::DataFormat::text, "!echo hello")).has_value());
-  EXPECT_FALSE(train_samples(section(config::DataFormat::cifar, "/nowhere")).has_value());
+  EXPECT_EQ(data_size(text).samples_per_epoch, 2);
+  EXPECT_EQ(data_size(section(config::DataFormat::synthetic, "")).samples_per_epoch,
+            kDefaultSyntheticSamples);
+  EXPECT_FALSE(
+      data_size(section(config::DataFormat::text, "!echo hello")).samples_per_epoch.has_value());
+  EXPECT_FALSE(
+      data_size(section(config::DataFormat::cifar, "/nowhere")).samples_per_epoch.has_value());
 }
 
 TEST(DataSize, WhatIsNotThereCountsNothing) {
-  EXPECT_EQ(resident_bytes(section(config::DataFormat::idx, "/no/such/folder")), 0);
-  EXPECT_EQ(resident_bytes(section(config::DataFormat::cifar, "/no/such/folder")), 0);
-  EXPECT_EQ(resident_bytes(section(config::DataFormat::synthetic, "")), 0);
+  EXPECT_EQ(data_size(section(config::DataFormat::idx, "/no/such/folder")).resident_bytes, 0);
+  EXPECT_EQ(data_size(section(config::DataFormat::cifar, "/no/such/folder")).resident_bytes, 0);
+  EXPECT_EQ(data_size(section(config::DataFormat::synthetic, "")).resident_bytes, 0);
 }
 
 }  // namespace

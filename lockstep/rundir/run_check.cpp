@@ -1,4 +1,4 @@
-#include "lockstep/cli/run_check.h"
+#include "lockstep/rundir/run_check.h"
 
 #include <algorithm>
 #include <string>
@@ -6,10 +6,9 @@
 #include <utility>
 
 #include "lockstep/data/formats/check_data.h"
-#include "lockstep/data/formats/data_size.h"
 #include "lockstep/planner/planner.h"
 
-namespace lockstep::cli {
+namespace lockstep::rundir {
 namespace {
 
 /// Sections whose values a check of the key looks at together.
@@ -29,7 +28,8 @@ Exit worse(Exit so_far, Exit now) {
 
 }  // namespace
 
-RunCheck::RunCheck(config::ParsedConfig parsed) : parsed_(std::move(parsed)) {
+RunCheck::RunCheck(config::ParsedConfig parsed)
+    : parsed_(std::move(parsed)), data_size_(data::data_size(parsed_.config.data)) {
   problems_ = std::exchange(parsed_.problems, {});
   if (!problems_.empty()) exit_ = Exit::usage;
 }
@@ -56,15 +56,15 @@ std::optional<parallel::ParallelPlan> RunCheck::plan(const config::RunConfig& co
                                                      const Host& host, int ranks,
                                                      const std::string& where) {
   try {
-    return planner::make_plan(config, host, ranks, data::resident_bytes(config.data));
+    return planner::make_plan(config, host, ranks, data_size_.resident_bytes);
   } catch (const UsageError& error) {
     add(error, where);
     return std::nullopt;
   }
 }
 
-void RunCheck::check_data(const config::RunConfig& config) {
-  for (const data::DataFault& fault : data::check_data(config)) {
+void RunCheck::check_data() {
+  for (const data::DataFault& fault : data::check_data(config())) {
     add(Error(fault.exit, {fault.problem}));
   }
 }
@@ -73,4 +73,10 @@ void RunCheck::require_none() const {
   if (!problems_.empty()) throw Error(exit_, problems_);
 }
 
-}  // namespace lockstep::cli
+CheckedRun RunCheck::checked(std::optional<parallel::ParallelPlan> plan) const {
+  require_none();
+  LOCKSTEP_CHECK(plan.has_value(), "a run without a fault has no plan");
+  return {config(), std::move(*plan), data_size_, notes()};
+}
+
+}  // namespace lockstep::rundir

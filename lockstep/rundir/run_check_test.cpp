@@ -1,10 +1,11 @@
-#include "lockstep/cli/run_check.h"
+#include "lockstep/rundir/run_check.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
-namespace lockstep::cli {
+namespace lockstep::rundir {
 namespace {
 
 Host some_host() {
@@ -27,10 +28,10 @@ struct Found {
 
 Found found(const std::vector<std::string>& sets) {
   RunCheck check(config::parse_run_config("", "", sets));
-  (void)check.plan(check.config(), some_host(), 2);
-  check.check_data(check.config());
+  auto plan = check.plan(check.config(), some_host(), 2);
+  check.check_data();
   try {
-    check.require_none();
+    (void)check.checked(std::move(plan));
   } catch (const Error& error) {
     return {error.exit(), error.problems()};
   }
@@ -68,12 +69,14 @@ TEST(RunCheck, LeavesOutWhatFollowsFromAnEarlierFault) {
 
 TEST(RunCheck, GivesThePlanOfASoundRun) {
   RunCheck check(config::parse_run_config("", "", {"batch.global_batch=16"}));
-  const auto plan = check.plan(check.config(), some_host(), 2);
-  check.check_data(check.config());
+  auto plan = check.plan(check.config(), some_host(), 2);
+  check.check_data();
   EXPECT_NO_THROW(check.require_none());
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->batch.micro_batch, 8);
+  EXPECT_EQ(check.checked(std::move(plan)).data_size.samples_per_epoch,
+            data::kDefaultSyntheticSamples);
 }
 
 }  // namespace
-}  // namespace lockstep::cli
+}  // namespace lockstep::rundir
