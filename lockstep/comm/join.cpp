@@ -36,11 +36,12 @@ void register_rank(c10d::Store& store, const GroupOptions& options) {
                           "give every process its own RANK, and every job its own port"});
 }
 
-std::string list_missing(c10d::Store& store, const GroupOptions& options) {
+/// \param keys one a rank.
+std::string list_missing(c10d::Store& store, const std::vector<std::string>& keys) {
   std::string text;
   std::size_t missing = 0;
-  for (int r = 0; r < options.size; ++r) {
-    if (store.check({key_of(options, r)})) continue;
+  for (std::size_t r = 0; r < keys.size(); ++r) {
+    if (store.check({keys[r]})) continue;
     if (++missing <= kNamedRanks) text += (text.empty() ? "" : ", ") + std::to_string(r);
   }
   if (missing > kNamedRanks) text += " and " + std::to_string(missing - kNamedRanks) + " more";
@@ -69,7 +70,7 @@ void wait_for_ranks(c10d::Store& store, const std::vector<std::string>& keys,
       if (is_last) throw;
     }
     if (options.rank == 0 || !store.check({key_of(options, 0)})) {
-      tell_waiting(options, "waiting for " + list_missing(store, options) + " to join");
+      tell_waiting(options, "waiting for " + list_missing(store, keys) + " to join");
     }
   }
 }
@@ -111,7 +112,7 @@ void join(c10d::Store& store, const GroupOptions& options) {
     if (store.check(keys)) return;  // in this moment
     throw PeerLost(
         {"LS-4001", where_of(options),
-         list_missing(store, options) + " did not join within " + to_text(options.join_deadline),
+         list_missing(store, keys) + " did not join within " + to_text(options.join_deadline),
          "see why they did not start (their log), or whether they use another store "
          "address or world size"});
   }
@@ -124,20 +125,22 @@ std::vector<std::string> exchange_texts(c10d::Store& store, const GroupOptions& 
   for (int r = 0; r < options.size; ++r) {
     keys.push_back(options.name + "/" + key + "/" + std::to_string(r));
   }
-  std::vector<std::string> texts;
+  store.set(keys[static_cast<std::size_t>(options.rank)],
+            std::vector<std::uint8_t>(own.begin(), own.end()));
   try {
-    store.set(keys[static_cast<std::size_t>(options.rank)],
-              std::vector<std::uint8_t>(own.begin(), own.end()));
     store.wait(keys, options.join_deadline);
-    for (const std::string& from : keys) {
-      const auto bytes = store.get(from);
-      texts.emplace_back(bytes.begin(), bytes.end());
-    }
-  } catch (const Error&) {
-    throw;
   } catch (const std::exception&) {
-    throw PeerLost({"LS-4005", where_of(options), "a rank joined, but never said " + what,
-                    "see whether it ended meanwhile: its own log says why"});
+    if (!store.check(keys)) {  // otherwise: in this moment
+      throw PeerLost({"LS-4005", where_of(options),
+                      list_missing(store, keys) + " did not say " + what + " within " +
+                          to_text(options.join_deadline),
+                      "see whether it ended meanwhile: its own log says why"});
+    }
+  }
+  std::vector<std::string> texts;
+  for (const std::string& from : keys) {
+    const auto bytes = store.get(from);
+    texts.emplace_back(bytes.begin(), bytes.end());
   }
   return texts;
 }

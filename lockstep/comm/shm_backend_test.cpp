@@ -14,6 +14,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/gloo_mesh.h"
+#include "lockstep/comm/rank_places.h"
 #include "lockstep/comm/store_adapter.h"
 #include "tests/support/rank_processes.h"
 
@@ -348,10 +349,23 @@ TEST(ShmBackend, ATimeOutNamesTheRankThatDidNotComeAndFailsTheFutureToo) {
   });
 }
 
+TEST(ShmBackend, ARankThatNeverSaysWhereItRunsIsNamed) {
+  test::run_ranks(1, [](Group&) {
+    try {
+      const ShmBackend backend(*open_store(), 0, 2, 300ms, "silent");
+      ADD_FAILURE() << "joined alone";
+    } catch (const PeerLost& lost) {
+      const Problem& problem = lost.problems().front();
+      EXPECT_EQ(problem.code, "LS-4005");
+      EXPECT_EQ(problem.what, "rank 1 did not say on which host it is within 300 ms");
+    }
+  });
+}
+
 TEST(ShmBackend, RanksOnTwoHostsAreRefusedNamingBoth) {
   test::run_ranks(1, [](Group&) {
     const auto store = open_store();
-    const std::string other = "far-host\nanother kernel";
+    const std::string other = to_text(RankPlace{"another kernel", "far-host", "net", "10.0.0.9"});
     store->set("far/place/1", std::vector<std::uint8_t>(other.begin(), other.end()));
     try {
       const ShmBackend backend(*store, 0, 2, 5s, "far");
