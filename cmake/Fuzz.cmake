@@ -35,7 +35,7 @@ function(lockstep_fuzz_program target row)
   target_link_libraries(${target} PRIVATE ${library})
   target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
   if(torch STREQUAL "T")
-    lockstep_torch_settings(${target} lockstep_torch_pch)
+    lockstep_torch_settings(${target} lockstep_tensor_pch)
   endif()
 endfunction()
 

@@ -15,6 +15,25 @@ function(lockstep_torch_settings target pch)
   target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
+# What the sources without LibTorch include most, compiled once. Preset fuzz goes without: there each source
+# shows that it includes what it uses.
+option(LOCKSTEP_FREE_HEADER "Precompile the headers of the folders without LibTorch" ON)
+if(LOCKSTEP_FREE_HEADER)
+  file(WRITE ${CMAKE_BINARY_DIR}/free_pch.cpp "// carries the shared precompiled header\n")
+  add_library(lockstep_free_pch OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/free_pch.cpp)
+  target_compile_options(lockstep_free_pch PRIVATE ${LOCKSTEP_WARNINGS} -Winvalid-pch)
+  target_precompile_headers(lockstep_free_pch PRIVATE <algorithm> <array> <chrono> <cmath> <filesystem>
+      <fstream> <functional> <map> <memory> <nlohmann/json.hpp> <optional> <set> <span> <sstream> <string>
+      <string_view> <system_error> <thread> <vector>)
+endif()
+
+function(lockstep_free_settings target)
+  if(LOCKSTEP_FREE_HEADER)
+    target_compile_options(${target} PRIVATE -Winvalid-pch)
+    target_precompile_headers(${target} REUSE_FROM lockstep_free_pch)
+  endif()
+endfunction()
+
 function(lockstep_folder folder torch allowed)
   lockstep_target_name(${folder} target)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lockstep/${folder}/*.cpp)
@@ -24,7 +43,11 @@ function(lockstep_folder folder torch allowed)
     add_library(${target} STATIC ${sources})
     target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
     if(torch STREQUAL "T")
-      lockstep_torch_settings(${target} lockstep_torch_pch)
+      lockstep_torch_header_of(${folder} "${allowed}" header)
+      lockstep_torch_settings(${target} lockstep_${header}_pch)
+      set_target_properties(${target} PROPERTIES LOCKSTEP_TORCH_HEADER ${header})
+    else()
+      lockstep_free_settings(${target})
     endif()
   else()
     set(scope INTERFACE)
@@ -85,7 +108,7 @@ foreach(isa portable avx2 avx512)
     endif()
   endif()
   set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/comm/shm/reduce_kernel_${isa}.cpp
-      PROPERTIES COMPILE_OPTIONS "${flags}")
+      PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
 endforeach()
 # The model's vector loops do the same.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/model/vector_kernel.cpp PROPERTIES

@@ -19,8 +19,16 @@ lockstep_test_header(lockstep_test_pch HEADERS <gmock/gmock.h> <filesystem> <fst
 target_compile_definitions(lockstep_test_pch PRIVATE
     LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LOCKSTEP_BINARY_DIR="${CMAKE_BINARY_DIR}")
 if(LOCKSTEP_TORCH)
-  lockstep_test_header(lockstep_torch_test_pch LINK lockstep_libtorch Threads::Threads
+  lockstep_test_header(lockstep_tensor_test_pch LINK lockstep_libtorch Threads::Threads HEADERS <ATen/ATen.h>)
+  lockstep_test_header(lockstep_module_test_pch LINK lockstep_libtorch Threads::Threads
                        HEADERS <ATen/ATen.h> <torch/nn/module.h>)
+  # main() and the ranks of tests that link LibTorch.
+  add_library(lockstep_torch_test_support STATIC EXCLUDE_FROM_ALL
+              ${CMAKE_SOURCE_DIR}/tests/support/torch_test_main.cpp ${CMAKE_SOURCE_DIR}/tests/support/rank_processes.cpp)
+  target_include_directories(lockstep_torch_test_support PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(lockstep_torch_test_support PUBLIC lockstep_comm lockstep_store GTest::gtest GTest::gmock)
+  target_compile_options(lockstep_torch_test_support PRIVATE ${LOCKSTEP_WARNINGS} $<$<CONFIG:Release>:-O0>)
+  lockstep_torch_settings(lockstep_torch_test_support lockstep_tensor_test_pch)
 endif()
 
 function(lockstep_test target torch libs)
@@ -33,10 +41,9 @@ function(lockstep_test target torch libs)
   target_compile_definitions(${target} PRIVATE $<$<NOT:$<STREQUAL:${torch},T>>:
       LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LOCKSTEP_BINARY_DIR="${CMAKE_BINARY_DIR}">)
   if(torch STREQUAL "T")
-    lockstep_torch_settings(${target} lockstep_torch_test_pch)
-    target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/torch_test_main.cpp
-                   ${CMAKE_SOURCE_DIR}/tests/support/rank_processes.cpp)
-    target_link_libraries(${target} PRIVATE lockstep_comm lockstep_store)
+    get_target_property(header ${libs} LOCKSTEP_TORCH_HEADER)
+    lockstep_torch_settings(${target} lockstep_${header}_test_pch)
+    target_link_libraries(${target} PRIVATE lockstep_torch_test_support)
   else()
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     target_compile_options(${target} PRIVATE -Winvalid-pch -fPIC)

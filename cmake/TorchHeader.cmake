@@ -1,7 +1,20 @@
-# One precompiled header for every torch source (12 s a file without it, 4 s with; torch/torch.h would make
-# it 727 MB and 8 s): operators are called as at::, modules derive from torch::nn::Module.
-file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "// carries the shared precompiled header\n")
-add_library(lockstep_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)
-target_link_libraries(lockstep_torch_pch PUBLIC lockstep_libtorch Threads::Threads)
-target_compile_options(lockstep_torch_pch PRIVATE ${LOCKSTEP_WARNINGS} -Winvalid-pch)
-target_precompile_headers(lockstep_torch_pch PRIVATE <ATen/ATen.h> <torch/nn/module.h>)
+# Precompiled headers of the torch sources (12 s a file without them; torch/torch.h would make one of 727 MB and
+# 8 s a file). g++ instantiates again in every file what a header left pending: 0.9 s for ATen's, 1.9 s once
+# torch::nn::Module is there. So there are two: operators are called as at::, modules derive from torch::nn::Module.
+function(lockstep_torch_header name)
+  file(WRITE ${CMAKE_BINARY_DIR}/${name}.cpp "// carries the shared precompiled header\n")
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/${name}.cpp)
+  target_link_libraries(${name} PUBLIC lockstep_libtorch Threads::Threads)
+  target_compile_options(${name} PRIVATE ${LOCKSTEP_WARNINGS} -Winvalid-pch)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+endfunction()
+lockstep_torch_header(lockstep_tensor_pch <ATen/ATen.h>)
+lockstep_torch_header(lockstep_module_pch <ATen/ATen.h> <torch/nn/module.h>)
+
+# Which of the two a folder takes: that of modules when it may include those that define them.
+function(lockstep_torch_header_of folder allowed out)
+  set(${out} tensor PARENT_SCOPE)
+  if(folder MATCHES "^(model|parallel)$" OR "model" IN_LIST allowed OR "parallel" IN_LIST allowed)
+    set(${out} module PARENT_SCOPE)
+  endif()
+endfunction()

@@ -64,7 +64,10 @@ std::string process_text(int pid) {
   while (!command.empty() && command.back() == '\0') command.pop_back();
   std::replace_if(
       command.begin(), command.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  if (command.size() > kCommandBytes) command = command.substr(0, kCommandBytes) + "...";
+  if (command.size() > kCommandBytes) {
+    command.resize(kCommandBytes);
+    command += "...";
+  }
   std::string text = "pid " + std::to_string(pid);
   if (!command.empty()) text += " (" + command + ")";
   return text;

@@ -62,7 +62,9 @@ class Parser {
                    "of the job"});
   }
   void need(bool holds, const char* field) const {
-    if (!holds) fail(std::string("wrong ") + field);
+    if (holds) return;
+    std::string what = "wrong ";
+    fail(what += field);
   }
   [[nodiscard]] std::int64_t not_negative(Bytes bytes, std::size_t offset,
                                           const char* field) const {
