@@ -7,7 +7,7 @@ PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup configure programs build demo style test python-backend test-oracles validate-gpt test-sanitize \
-        bench-peers bench-python bench-peers-json bench-comm bench-death fuzz soak gpu-check install clean
+        bench-peers bench-python bench-peers-json bench-comm bench-death fuzz soak cuda gpu-check install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,10 +81,22 @@ fuzz: ## libFuzzer on every parser, SECONDS_PER_TARGET=60 each
 	@$(SETUP) --fuzz
 	@tools/fuzz.sh $(SECONDS_PER_TARGET)
 
-soak: programs ## kill and resume a training run for MINUTES=10; the result must not change
+SEQUENCES = LOCKSTEP_TEST_SEQUENCES=10000 LOCKSTEP_TEST_SEED=$$(date +%s) $(BIN)/lockstep_comm_shm_test
+
+BAD_CABLE = LOCKSTEP_TEST_BAD_CABLE_S=300 $(BIN)/fault_test
+
+soak: programs ## 10,000 random sequences of collectives, 5 minutes of a bad network, kills for MINUTES=10
+	@cmake --build --preset release --target lockstep_comm_shm_test fault_test
+	@$(SEQUENCES) --gtest_brief=1 --gtest_filter='Sequences.*'
+	@$(BAD_CABLE) --gtest_brief=1 --gtest_filter='TwoHostsOverABadCable.*'
 	@tools/soak.py --minutes $(MINUTES)
 
-gpu-check: setup ## on a machine with a GPU: build preset cuda, run the tests labelled gpu
+cuda: ## build the programs with NCCL for GPUs in build/cuda (fetches 1.8 GB of CUDA libraries)
+	@$(SETUP) --cuda
+	@cmake --preset cuda >/dev/null
+	@cmake --build --preset cuda --target lockstep lockstep-worker
+
+gpu-check: ## on a machine with a GPU: build preset cuda, run the tests labelled gpu
 	@tools/gpu_check.sh
 
 install: configure ## build and install programs, libraries and the CMake package under PREFIX=/usr/local

@@ -31,7 +31,7 @@ if(LOCKSTEP_TORCH)
   lockstep_torch_settings(lockstep_torch_test_support lockstep_tensor_test_pch)
 endif()
 
-function(lockstep_test target torch libs)
+function(lockstep_test_program target torch libs)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE ${libs} GTest::gtest GTest::gmock)
@@ -49,12 +49,21 @@ function(lockstep_test target torch libs)
     target_compile_options(${target} PRIVATE -Winvalid-pch -fPIC)
     target_precompile_headers(${target} REUSE_FROM lockstep_test_pch)
   endif()
+endfunction()
+
+function(lockstep_test target torch libs)
+  lockstep_test_program(${target} ${torch} "${libs}" ${ARGN})
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
 endfunction()
 
 foreach(folder IN LISTS LOCKSTEP_FOLDERS)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lockstep/${folder}/*_test.cpp)
+  if(LOCKSTEP_CUDA)
+    list(FILTER tests EXCLUDE REGEX "/without_nccl_test\\.cpp$")
+  else()
+    list(FILTER tests EXCLUDE REGEX "/nccl_[a-z_]+\\.cpp$")
+  endif()
   if(tests)
     lockstep_target_name(${folder} target)
     lockstep_test(${target}_test "${LOCKSTEP_IS_TORCH_${folder}}" ${target} ${tests})
@@ -76,7 +85,8 @@ endif()
 if(LOCKSTEP_TORCH AND TARGET lockstep AND TARGET lockstep-worker)
   foreach(family golden fault)
     lockstep_family(${family} - lockstep_cli ${CMAKE_SOURCE_DIR}/tests/support/run_program.cpp
-                    ${CMAKE_SOURCE_DIR}/tests/support/network_pair.cpp)
+                    ${CMAKE_SOURCE_DIR}/tests/support/network_pair.cpp
+                    ${CMAKE_SOURCE_DIR}/tests/support/packet_relay.cpp)
     if(TARGET ${family}_test)
       add_dependencies(${family}_test lockstep lockstep-worker)
     endif()
@@ -87,6 +97,21 @@ if(LOCKSTEP_TORCH AND TARGET lockstep AND TARGET lockstep-worker)
            COMMAND ${CMAKE_SOURCE_DIR}/tests/package/cpp_api.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set_tests_properties(Package.AnotherProjectFindsTheInstalledLibraryAndTrainsOnTwoRanks
                        PROPERTIES TIMEOUT 300)
+endif()
+
+# tests/gpu: what only a GPU can show, in builds with CUDA. tools/gpu_check.sh runs them; label gpu needs one GPU,
+# gpu2 two.
+if(LOCKSTEP_TORCH AND LOCKSTEP_CUDA)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/gpu/*.cpp)
+  lockstep_test_program(gpu_test T lockstep_comm ${tests})
+  foreach(suites gpu=OneGpu gpu2=TwoGpus)
+    string(REPLACE "=" ";" suites ${suites})
+    list(GET suites 0 label)
+    list(GET suites 1 prefix)
+    gtest_discover_tests(gpu_test TEST_FILTER ${prefix}* DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+                         PROPERTIES TIMEOUT 120 RUN_SERIAL TRUE LABELS ${label})
+  endforeach()
 endif()
 
 # tests/oracles/<name>_main.cpp: small programs that the Python tests there drive.

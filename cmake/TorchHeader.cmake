@@ -11,10 +11,19 @@ endfunction()
 lockstep_torch_header(lockstep_tensor_pch <ATen/ATen.h>)
 lockstep_torch_header(lockstep_module_pch <ATen/ATen.h> <torch/nn/module.h>)
 
-# Which of the two a folder takes: that of modules when it may include those that define them.
+# Which of the two a folder takes: that of modules from `model` on, where they are defined, for all that include
+# such a folder.
 function(lockstep_torch_header_of folder allowed out)
-  set(${out} tensor PARENT_SCOPE)
-  if(folder MATCHES "^(model|parallel)$" OR "model" IN_LIST allowed OR "parallel" IN_LIST allowed)
-    set(${out} module PARENT_SCOPE)
+  set(header tensor)
+  if(folder STREQUAL "model")
+    set(header module)
   endif()
+  foreach(other IN LISTS allowed)
+    lockstep_target_name(${other} target)
+    get_target_property(theirs ${target} LOCKSTEP_TORCH_HEADER)
+    if(theirs STREQUAL "module")
+      set(header module)
+    endif()
+  endforeach()
+  set(${out} ${header} PARENT_SCOPE)
 endfunction()

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Builds preset cuda and runs the tests labelled gpu: at most 8 minutes on a machine with one GPU.
-# Exit 3 where there is no GPU; nothing is counted as passed that did not run.
+# Builds preset cuda and runs the tests labelled gpu, and with two GPUs those labelled gpu2: at most 8 minutes,
+# without the download of the CUDA libraries. Exit 3 where there is no GPU; nothing is counted as passed that
+# did not run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +11,13 @@ if ! gpus=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/
   exit 3
 fi
 printf 'gpu-check: %s\n' "${gpus}"
-cmake --preset cuda
-cmake --build --preset cuda
-exec timeout 480 ctest --test-dir build/cuda --label-regex '^gpu$' --no-tests=error --output-on-failure
+tools/setup.sh --cuda
+cmake --preset cuda >/dev/null
+cmake --build --preset cuda --target lockstep lockstep-worker gpu_test
+labels='^gpu$'
+if [[ $(wc -l <<<"${gpus}") -ge 2 ]]; then
+  labels='^gpu2?$'
+else
+  printf 'gpu-check: one GPU: the tests of two ranks (label gpu2) are not run\n'
+fi
+exec timeout 480 ctest --test-dir build/cuda --label-regex "${labels}" --no-tests=error --output-on-failure

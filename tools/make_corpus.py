@@ -197,7 +197,7 @@ def comm_records_flight_file():
         return u64(version) + words + struct.pack("<24s16s80s", b"all_reduce", b"float32", site)
 
     def file(records, capacity=None, **fields):
-        head = {"magic": b"LSFLIGHT", "version": 1, "pid": 4711, "rank": 1, "world": 2, "phase": 10**9 << 4 | 2,
+        head = {"magic": b"LSFLIGHT", "version": 2, "pid": 4711, "rank": 1, "world": 2, "phase": 10**9 << 4 | 2,
                 "finished": 0, "groups": [(b"world", 1, 2, 4), (b"pairs", 0, 2, 1)]} | fields
         capacity = len(records) if capacity is None else capacity
         head_bytes = head["magic"] + struct.pack("<IIII", head["version"], 4096, 192, capacity)
@@ -225,16 +225,103 @@ def comm_records_flight_file():
         "many_groups": file(records, groups=[(b"g%d" % g, 0, 65536, 9) for g in range(56)]),
         "huge_world": file(records, world=65536, groups=[(b"world", 1, 65536, 4)] * 2),
         "pid_zero": file(records, pid=0),
-        "other_version": file(records, version=2),
+        "other_version": file(records, version=1),
+        "messages": file([record(1, 7, 1, group=1 | 1 << 8 | 2 << 24), record(2, 2**32 - 1, 0, group=1 | 2 << 8),
+                          record(3, 1, 1)]),
+        "huge_peer": file([record(1, 7, 1, group=2 << 8 | 2**32 - 1 << 24)]),
+        "unknown_kind": file([record(1, 7, 1, group=3 << 8)]),
         "html": b"<!DOCTYPE html><html>404</html>",
     }
     return inputs | cut("four_records", file(records))
 
 
+def comm_control_frame():
+    """What ranks say to each other; lockstep/comm/control/frame.cpp has the fields."""
+    def frame(word, rank=0, sequence=0, kind=0, count=0, said=b"", disagreement=0):
+        return struct.pack("<4sIQQQHBBI", b"1CSL", rank, sequence, kind, count, len(said), word, disagreement, 0) + said
+
+    conversation = (frame(1, rank=1, sequence=12345) + frame(2, sequence=1, kind=3, count=409600,
+                                                             said=b"bucket 4: conv1.weight") + frame(3) +
+                    frame(5, rank=2, said=b"collective #1: ranks disagree", disagreement=1) + frame(4))
+    return {"conversation": conversation, "long_text": frame(5, said=b"x" * 1024)}
+
+
+def comm_shm_segment():
+    """Fields of shared memory, in the order in which lockstep/comm/shm/segment_fuzz.cpp lays them."""
+    def slot(sequence=0, kind=0, count=0, stream=0, payload=b"", site=b"b.cpp:7"):
+        return struct.pack("<4Q32s64s", sequence, kind, count, stream, payload, site)
+
+    def block(slots, staged=0, reduced=0, consumed=0, sleeping=0, closed=0, process=4711):
+        counters = b"".join(u64(value).ljust(64, b"\0") for value in (staged, reduced, consumed))
+        bell = struct.pack("<II56x", 1, sleeping)
+        return slots + counters + bell + struct.pack("<IIqq40x", 99, closed, process, 10**9)
+
+    def stamp(message, piece, kind=5, tag=7, first=1):
+        return struct.pack("<QQIiI36x", message, piece, kind, tag, first)
+
+    def mailbox(posted=0, taken=0, stamps=b""):
+        return u64(posted).ljust(64, b"\0") + u64(taken).ljust(64, b"\0") + stamps.ljust(128, b"\0")
+
+    def memory(action=0, ranks=2, missing=0, slots=slot() + slot(), letters=mailbox(), counts=(0, 0), abort=(0, 0, b""),
+               magic=0x4C534D31, header_ranks=2, ring=8 * 4096, piece=4096, total=None, **fields):
+        total = 2 * 4096 + 2 * (2 * 65536 + 2 * 8 * 4096 + 4096 + 2 * 32768) if total is None else total
+        head = struct.pack("<IIQQQ32x", magic, header_ranks, ring, piece, total)
+        return (bytes([ranks, action, missing]) + head + struct.pack("<II64s", *abort) + block(slots, **fields) +
+                letters + struct.pack("<QQ", *counts))
+
+    def kind(collective, reduction=0, uneven=0, root=0):
+        return collective | reduction << 16 | uneven << 24 | root << 32
+
+    def entered(collective, count, **fields):
+        stream = fields.pop("stream", 0)
+        return slot() + slot(1, kind(collective, **fields), count, stream, struct.pack("<6f", *range(6)))
+
+    large, message = 30000, 2 * 32768
+    pieces = stamp(message, 32768) + stamp(message, 32768, first=0)
+    inputs = {
+        "untouched": memory(),
+        "all_reduce": memory(0, slots=entered(0, 6)),
+        "all_reduce_large": memory(9, slots=entered(0, large), staged=15, reduced=15, consumed=15),
+        "reduce_scatter_large": memory(11, slots=entered(2, large), staged=30, reduced=30, consumed=30),
+        "broadcast_large": memory(30, slots=entered(3, large, root=1), staged=30, consumed=30),
+        "all_gather_large": memory(13, slots=entered(4, large), staged=30, consumed=30),
+        "scatter_large": memory(33, slots=entered(6, large, root=1), staged=30, reduced=30),
+        "uneven": memory(16, slots=entered(7, 0, uneven=1, stream=120000), staged=30, reduced=30, counts=(120000, 20)),
+        "uneven_endless": memory(16, slots=entered(7, 0, uneven=1, stream=2**64 - 1), counts=(120000, 20)),
+        "uneven_short": memory(16, slots=entered(7, 0, uneven=1, stream=8), counts=(120000, 20)),
+        "other_collective": memory(0, slots=entered(4, 6)),
+        "unknown_collective": memory(0, slots=slot() + slot(1, 2**64 - 1, 2**64 - 1, 0, site=b"\x1b[2J" * 12)),
+        "closed": memory(9, slots=entered(0, large), closed=1, sleeping=1),
+        "message": memory(128, letters=mailbox(1, 0, stamp(100, 100))),
+        "message_large": memory(131, letters=mailbox(2, 0, stamp(98304, 32768) + stamp(98304, 32768, first=0))),
+        "letters": memory(128, letters=mailbox(2, 0, stamp(9, 9, tag=8) + stamp(10, 10, tag=9))),
+        "message_in_letter": memory(129, letters=mailbox(2, 0, stamp(message, 32768, tag=8) + pieces[64:])),
+        "message_of_other_size": memory(128, letters=mailbox(1, 0, stamp(101, 101))),
+        "message_too_long": memory(129, letters=mailbox(2, 0, stamp(2**64 - 1, 2**63, tag=8))),
+        "message_without_beginning": memory(128, letters=mailbox(1, 0, stamp(100, 100, first=0))),
+        "mailbox_overfull": memory(128, letters=mailbox(2**63, 0, stamp(9, 9, tag=8))),
+        "aborted": memory(0, abort=(2, 1, b"rank 1 \x07 gave up")),
+        "abort_half_written": memory(0, abort=(1, 0, b"")),
+        "not_ours": memory(magic=0x464C457F),
+        "for_three": memory(header_ranks=3),
+        "one_rank": memory(ranks=1, header_ranks=1),
+        "many_ranks": memory(ranks=255, header_ranks=255),
+        "no_ring": memory(ring=0),
+        "uneven_ring": memory(ring=4097),
+        "huge_ring": memory(ring=2**63),
+        "piece_larger_than_ring": memory(piece=9 * 4096),
+        "huge_piece": memory(piece=2**64 - 4096),
+        "other_total": memory(total=4096),
+        "pages_missing": memory(missing=1),
+        "all_missing": memory(missing=255),
+    }
+    return inputs | cut("untouched", memory())
+
+
 TARGETS = {function.__name__: function
            for function in (store_frame, config_parse, data_formats_idx, data_formats_cifar,
                             checkpoint_format_safetensors, checkpoint_format_manifest,
-                            comm_records_flight_file)}
+                            comm_records_flight_file, comm_control_frame, comm_shm_segment)}
 
 
 def targets_in_tree():

@@ -6,6 +6,7 @@
 #   tools/setup.sh --python    also that Python, with its development headers (python-backend)
 #   tools/setup.sh --fuzz      also clang with libFuzzer (fuzz)
 #   tools/setup.sh --mpi       also Open MPI (bench-comm)
+#   tools/setup.sh --cuda      also the CUDA libraries that this LibTorch was built with (cuda, gpu-check)
 #
 # LOCKSTEP_DEPS (default ~/.cache/lockstep) is where LibTorch and that Python go; clones share it.
 # Does nothing, in a fraction of a second, when all is there. Exit 3: the machine is at fault.
@@ -13,15 +14,21 @@ set -euo pipefail
 
 readonly TORCH_VERSION=2.11.0
 readonly CUDA_WHEELS=('nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*')
+# What libtorch_cuda.so loads and its headers include, in the versions that torch's METADATA pins.
+readonly GPU_WHEELS=('cuda-toolkit[cublas,cufft,cufile,curand,cusolver,cusparse,nvjitlink,nvrtc]==13.0.2'
+  'nvidia-cudnn-cu13==9.19.0.56' 'nvidia-cusparselt-cu13==0.8.0' 'nvidia-nccl-cu13==2.28.9'
+  'nvidia-nvshmem-cu13==3.4.5')
 readonly ORACLE_WHEELS=("torch==${TORCH_VERSION}" safetensors numpy)
 readonly DEPS="${LOCKSTEP_DEPS:-${HOME:?set HOME or LOCKSTEP_DEPS}/.cache/lockstep}"
 readonly LIBTORCH="${DEPS}/libtorch-${TORCH_VERSION}"
+readonly GPU_STAMP="${LIBTORCH}/nvidia/lockstep-complete"
 readonly ORACLE_VENV="${DEPS}/oracle-venv"
 
 PACKAGES=(ninja-build libgtest-dev libgmock-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
   libgloo-dev libxxhash-dev libssl-dev zlib1g-dev iproute2 dataset-fashion-mnist bible-kjv)
 WANT_ORACLES=0
 WANT_HEADERS=0
+WANT_CUDA=0
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() {
@@ -48,8 +55,9 @@ parse_arguments() {
         has_python_headers || PACKAGES+=(python3-dev)
         ;;
       --fuzz) PACKAGES+=(clang libclang-rt-14-dev) ;;
+      --cuda) WANT_CUDA=1 ;;
       --mpi) PACKAGES+=(openmpi-bin libopenmpi-dev) ;;
-      -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+      -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
       *) printf 'setup: unknown argument %s (see --help)\n' "${argument}" >&2; exit 2 ;;
     esac
   done
@@ -129,6 +137,23 @@ install_libtorch() {
   rm -rf "${scratch}"
 }
 
+# Beside LibTorch, where its libraries look for them. Complete files are linked into place one by one, and
+# the stamp comes last: no other preset looks at any of them.
+install_cuda() {
+  [[ -e "${GPU_STAMP}" ]] && return
+  need_disk 6000
+  say "fetching the CUDA libraries of LibTorch ${TORCH_VERSION} into ${LIBTORCH}/nvidia (about 1.8 GB)"
+  local scratch="${DEPS}/scratch.$$"
+  rm -rf "${DEPS}"/scratch.*
+  trap 'rm -rf "${DEPS}/scratch.$$"' EXIT
+  mkdir -p "${scratch}/tmp"
+  make_venv "${scratch}/venv"
+  TMPDIR="${scratch}/tmp" pip_install "${scratch}/venv/bin/pip" --target "${scratch}/cuda" "${GPU_WHEELS[@]}"
+  cp -al --no-clobber "${scratch}/cuda/." "${LIBTORCH}/"
+  touch "${GPU_STAMP}"
+  rm -rf "${scratch}"
+}
+
 # A virtual environment holds its own path, so it is made in place; the stamp says that it is complete.
 install_oracles() {
   local stamp="${ORACLE_VENV}/lockstep-complete" import='import torch, safetensors, numpy'
@@ -160,6 +185,7 @@ main() {
     fail "the Python of ${ORACLE_VENV} has no development headers (Python.h)" \
       "install them for it, or remove ${ORACLE_VENV} so that it is made from Debian's python3"
   if [[ -e "${LIBTORCH}/torch/lib/libtorch_cpu.so" &&
+    (${WANT_CUDA} -eq 0 || -e "${GPU_STAMP}") &&
     (${WANT_ORACLES} -eq 0 || -e "${ORACLE_VENV}/lockstep-complete") ]]; then
     return
   fi
@@ -167,6 +193,7 @@ main() {
   exec 9>"${DEPS}/lock" # clones share the folder: one at a time
   flock -w 1800 9 || fail "another setup has held ${DEPS}/lock for 30 minutes" 'end it, then run again'
   install_libtorch
+  if [[ ${WANT_CUDA} -eq 1 ]]; then install_cuda; fi
   if [[ ${WANT_ORACLES} -eq 1 ]]; then install_oracles; fi
 }
 

@@ -49,10 +49,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "The command takes another number of arguments without a flag name. `lockstep COMMAND --help` "
      "shows the usage."},
     {"LS-1015", "half-set or contradictory starter variables",
-     "Whoever starts ranks (torchrun, lockstep launch, mpirun, srun, a pod) tells each its place "
-     "by environment variables. Some of them are missing, are not numbers, or contradict each "
-     "other. Unset leftovers of another job, or set all of RANK, WORLD_SIZE, LOCAL_RANK, "
-     "MASTER_ADDR and MASTER_PORT."},
+     "Whoever starts ranks (torchrun, mpirun, srun, a pod) tells each its place by environment "
+     "variables. Some of them are missing, are not numbers, or contradict each other. Unset "
+     "leftovers of another job, or set all of RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
+     "MASTER_PORT."},
     {"LS-1016", "ranks on several hosts without a meeting point",
      "mpirun started ranks on several hosts, but none of them knows the address of the first. Hand "
      "it on: mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=29500 ..."},
@@ -166,6 +166,22 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "The backend `lockstep` of PyTorch exchanges data through the memory of one host. The two named "
      "ranks run on different hosts, in containers that do not see each other, or as different users. "
      "Make a group for each host, or take gloo."},
+    {"LS-4015", "values in shared memory that no rank writes",
+     "What another rank of this host wrote for its peers cannot be: a size, a count or a message that "
+     "no build of lockstep writes. Nothing of it was used, and the group is over. Something else wrote "
+     "into that memory: a debugger, native code of the program, or a fault of the memory."},
+    {"LS-4016", "a build without NCCL",
+     "NCCL moves data between GPUs, and this lockstep was built without CUDA. `make cuda` fetches "
+     "the CUDA libraries and builds the programs in build/cuda/bin. Without GPUs the backend is "
+     "auto, shm or gloo (LOCKSTEP_BACKEND, GroupOptions::backend)."},
+    {"LS-4017", "no GPU for a rank",
+     "A group over NCCL takes one GPU a rank. None answers on this machine, it has fewer than ranks, "
+     "or two ranks were shown the same one. `nvidia-smi -L` lists those that the driver has, "
+     "CUDA_VISIBLE_DEVICES hides some, and a container sees only those it was given."},
+    {"LS-4018", "training over NCCL",
+     "`lockstep train` computes on CPUs, and NCCL moves the memory of GPUs only. Unset "
+     "LOCKSTEP_BACKEND, or set it to auto. NCCL is for programs of your own that make a group, and "
+     "for `lockstep bench comm`."},
     {"LS-4021", "not a flight file",
      "The file of a rank's flight recorder is cut off, of another version or not one at all: every "
      "field is checked before it is used. docs/formats/flight.md describes it. Remove the file; a "

@@ -12,6 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/agree.h"
 #include "lockstep/checkpoint/format/step_reader.h"
+#include "tests/support/problem_of.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/scratch_folder.h"
 
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 using engine::StateEntry;
 using engine::StateKind;
 using engine::TrainState;
+using test::problem_of;
 using test::ScratchFolder;
 
 StateEntry entry(const std::string& name, const at::Tensor& tensor,
@@ -85,18 +87,6 @@ class SharedFolder {
   std::optional<ScratchFolder> folder_;
   fs::path path_;
 };
-
-/// The problem that `action` ends with; the test fails when it is not an `Expected`.
-template <typename Expected, typename Action>
-Problem problem_of(const Action& action) {
-  try {
-    action();
-  } catch (const Expected& error) {
-    return error.problems().at(0);
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
 
 TEST(Checkpoint, EveryTypeAndStrideComesBackBitForBit) {
   const ScratchFolder scratch;

@@ -49,6 +49,8 @@ constexpr std::array kFlags{
     count_flag("--rounds", "times that each side is timed; default 5", 1),
     count_flag("--iterations", "samples a size and round; default 30", 1),
     count_flag("--warmup", "calls before them, not timed; default 10", 0),
+    Flag{.name = "--symmetric",
+         .help = "all_reduce where it lies, in memory that all ranks reach, as gradients do"},
     Flag{.name = "--no-pin", .help = "leave the ranks to the scheduler"},
     Flag{.name = "--out", .value = "DIR", .help = "folder for results; default a new one in runs/"},
 };
@@ -83,7 +85,8 @@ class CommBench {
 
   Exit run() {
     for (const int ranks : plan_.ranks) {
-      measured_ = {ranks, plan_.request.backend, plan_.against(), ranks > host_.cores, {}, {}};
+      const std::string label = plan_.request.backend + (plan_.request.symmetric ? " symmetric" : "");
+      measured_ = {ranks, label, plan_.against(), ranks > host_.cores, {}, {}};
       measure();
       const bench::Rows rows = bench::rows_of(measured_);
       keep(rows);

@@ -111,6 +111,7 @@ CommPlan comm_plan(const Args& args) {
   plan.request.warmup = count_of(args, "--warmup", plan.request.warmup);
   plan.request.rounds = count_of(args, "--rounds", plan.request.rounds);
   plan.no_pin = args.has("--no-pin");
+  plan.request.symmetric = args.has("--symmetric");
   if (!problems.empty()) throw UsageError(std::move(problems));
   plan.against_mpi = plan.request.against == "mpi";
   if (plan.against_mpi) plan.request.against.clear();

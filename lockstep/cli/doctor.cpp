@@ -7,6 +7,7 @@
 
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/job_front.h"
+#include "lockstep/comm/records/flight_verdict.h"
 #include "lockstep/doctor/watch.h"
 #include "lockstep/launch/stop_signals.h"
 

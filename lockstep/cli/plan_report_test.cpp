@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <string>
 
+#include "lockstep/cli/commands.h"
 #include "lockstep/planner/planner.h"
 
 namespace lockstep::cli {
@@ -63,6 +67,23 @@ TEST(PlanReport, JsonHasEveryKeyOfTheContract) {
   for (const char* key : {"needed", "expected_speedup", "reasons"}) {
     EXPECT_TRUE(json.at("distribute").contains(key)) << key;
   }
+}
+
+/// The keys that `lockstep plan --help` promises of --json; remarks on them are in parentheses.
+std::set<std::string> keys_in_help() {
+  const std::string text = std::regex_replace(std::string(plan_command().json),
+                                              std::regex(R"( \([^)]*\)|^[^:]*: |\.$)"), "");
+  const std::regex between(", | or ");
+  return {std::sregex_token_iterator(text.begin(), text.end(), between, -1), {}};
+}
+
+TEST(PlanReport, TheHelpNamesTheKeysThatTheDocumentsOfASampleAndOfATokenModelHave) {
+  std::set<std::string> keys;
+  for (const config::RunConfig& config : {small_gpt(), config::RunConfig()}) {
+    const auto json = json_of(report_of(config, host_of(2, 16 * kGb), 2, false));
+    for (const auto& [key, value] : json.items()) keys.insert(key);
+  }
+  EXPECT_EQ(keys_in_help(), keys);
 }
 
 TEST(PlanReport, TheTotalIsTheSumOfTheCategories) {

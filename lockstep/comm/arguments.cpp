@@ -26,6 +26,14 @@ void check_buffer(const at::Tensor& tensor) {
 
 }  // namespace
 
+void check_device(const at::Tensor& tensor, at::Device device, std::string_view backend) {
+  if (tensor.device() == device) return;
+  throw Bug(__FILE__, __LINE__,
+            "a group over " + std::string(backend) + " takes tensors on " + device.str() +
+                ", and this one is on " + tensor.device().str() +
+                ": make it with options.device(group.device())");
+}
+
 void check_all_reduce(const at::Tensor& tensor, ReduceOp op, Order order, int size) {
   check_buffer(tensor);
   LOCKSTEP_CHECK(can_reduce(tensor.scalar_type()),

@@ -41,7 +41,7 @@ bool set(int fd, int level, int option, int value) {
 
 /// Unanswered data and, while nothing is sent, unanswered probes end the connection (tcp(7)).
 bool watch(int fd) {
-  const int silence_ms = static_cast<int>(kConnectionSilence.count());
+  const int silence_ms = static_cast<int>(std::chrono::milliseconds(kConnectionSilence).count());
   return set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) && set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1) &&
          set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1) &&
          set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_ms);

@@ -15,6 +15,7 @@
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/store/client.h"
 #include "lockstep/store/server.h"
+#include "tests/support/problem_of.h"
 #include "tests/support/scratch_folder.h"
 
 namespace lockstep::comm {
@@ -23,6 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
+using test::problem_of;
 using testing::HasSubstr;
 using Body = std::function<void(const GroupOptions&)>;
 
@@ -48,18 +50,6 @@ void expect_sum_of_ones(Group& group) {
   auto tensor = at::ones({3});
   group.all_reduce(tensor, ReduceOp::sum)->wait();
   EXPECT_EQ(tensor[0].item<float>(), static_cast<float>(group.size()));
-}
-
-// The problem `call` ends with.
-template <class Expected>
-Problem problem_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Expected& error) {
-    return error.problems().front();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 TEST(GlooGroup, OfOneRankNeedsNoStore) {

@@ -23,8 +23,8 @@ std::int64_t bytes_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-Group::Group(int rank, int size, std::string backend)
-    : rank_(rank), size_(size), backend_(std::move(backend)) {
+Group::Group(int rank, int size, std::string backend, at::Device device)
+    : rank_(rank), size_(size), backend_(std::move(backend)), device_(device) {
   LOCKSTEP_CHECK(size > 0 && rank >= 0 && rank < size, "a group needs 0 <= rank < size");
 }
 
@@ -32,13 +32,25 @@ std::unique_ptr<Work> Group::finished_work() { return std::make_unique<NothingTo
 
 std::unique_ptr<Work> Group::all_reduce(at::Tensor tensor, ReduceOp op, Order order) {
   check_all_reduce(tensor, op, order, size_);
+  check_device(tensor, device_, backend_);
   if (tensor.numel() == 0) return finished_work();
   payload_bytes_ += bytes_of(tensor);
   return start_all_reduce(std::move(tensor), op, order);
 }
 
+at::Tensor Group::symmetric_zeros(std::int64_t count, at::ScalarType dtype) {
+  LOCKSTEP_CHECK(count >= 0, "symmetric memory of a negative size");
+  if (count == 0) return Group::make_symmetric(count, dtype);
+  return make_symmetric(count, dtype);
+}
+
+at::Tensor Group::make_symmetric(std::int64_t count, at::ScalarType dtype) {
+  return at::zeros({count}, at::TensorOptions().dtype(dtype).device(device_));
+}
+
 std::unique_ptr<Work> Group::broadcast(at::Tensor tensor, int root) {
   check_broadcast(tensor, root, size_);
+  check_device(tensor, device_, backend_);
   if (tensor.numel() == 0) return finished_work();
   payload_bytes_ += bytes_of(tensor);
   return start_broadcast(std::move(tensor), root);
@@ -46,6 +58,8 @@ std::unique_ptr<Work> Group::broadcast(at::Tensor tensor, int root) {
 
 std::unique_ptr<Work> Group::all_gather(at::Tensor output, at::Tensor input) {
   check_all_gather(output, input, size_);
+  check_device(output, device_, backend_);
+  check_device(input, device_, backend_);
   if (input.numel() == 0) return finished_work();
   payload_bytes_ += bytes_of(input);
   return start_all_gather(std::move(output), std::move(input));
@@ -53,21 +67,25 @@ std::unique_ptr<Work> Group::all_gather(at::Tensor output, at::Tensor input) {
 
 std::unique_ptr<Work> Group::reduce_scatter(at::Tensor output, at::Tensor input, ReduceOp op) {
   check_reduce_scatter(output, input, size_);
+  check_device(output, device_, backend_);
+  check_device(input, device_, backend_);
   if (output.numel() == 0) return finished_work();
   payload_bytes_ += bytes_of(input);
   return start_reduce_scatter(std::move(output), std::move(input), op);
 }
 
 std::string broadcast_text(Group& group, const std::string& text, int root) {
-  auto bytes = at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong);
+  const auto options = at::TensorOptions().device(group.device());
+  auto bytes = at::full({1}, static_cast<std::int64_t>(text.size()), options.dtype(at::kLong));
   group.broadcast(bytes, root)->wait();
   std::string out(static_cast<std::size_t>(bytes.item<std::int64_t>()), '\0');
   if (out.empty()) return out;
   if (group.rank() == root) out = text;
-  auto body = at::empty({static_cast<std::int64_t>(out.size())}, at::kByte);
-  std::memcpy(body.mutable_data_ptr(), out.data(), out.size());
+  const auto here = at::empty({static_cast<std::int64_t>(out.size())}, at::kByte);
+  std::memcpy(here.mutable_data_ptr(), out.data(), out.size());
+  auto body = here.to(group.device());
   group.broadcast(body, root)->wait();
-  std::memcpy(out.data(), body.const_data_ptr(), out.size());
+  std::memcpy(out.data(), body.cpu().const_data_ptr(), out.size());
   return out;
 }
 

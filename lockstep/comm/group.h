@@ -1,5 +1,5 @@
-// The ranks that reduce, gather and wait together. Drives one c10d::Backend; every wait has a
-// deadline.
+// The ranks that reduce, gather and wait together: over shared memory, over c10d's Gloo, or over
+// shared memory inside hosts and Gloo between them. Every wait has a deadline.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -21,12 +21,15 @@ enum class Order : std::uint8_t {
   tree,  // balanced binary tree over the group's ranks: bits do not depend on how terms are spread
 };
 
-/// A collective in flight. wait() must be called once before the buffers are read.
+/// A collective in flight. wait() must be called once before the buffers are read. One that is
+/// dropped takes place all the same, and its tensors live until then; what goes wrong shows in the
+/// next collective of the group.
 class Work {
  public:
   virtual ~Work() = default;
   /// \throws PeerLost naming the collective, this rank and the deadline when a rank does not
-  /// answer.
+  /// answer. A group that goes with collectives in flight leaves the others without its part:
+  /// wait() then returns for those that ended, and throws PeerLost for the rest.
   virtual void wait() = 0;
   [[nodiscard]] virtual bool done() = 0;
 };
@@ -36,7 +39,9 @@ class Group {
   virtual ~Group() = default;
   [[nodiscard]] int rank() const { return rank_; }  // within the group
   [[nodiscard]] int size() const { return size_; }
-  [[nodiscard]] const std::string& backend() const { return backend_; }  // "shm", "gloo", "fake"
+  /// "shm", "gloo", "shm+gloo", "nccl", "fake"
+  [[nodiscard]] const std::string& backend() const { return backend_; }
+  [[nodiscard]] at::Device device() const { return device_; }  // where all its tensors lie
 
   /// Replaces `tensor` on every rank by its reduction over the group. Collective, asynchronous.
   /// \param tensor contiguous; same shape and dtype on every rank; changed in place.
@@ -54,6 +59,10 @@ class Group {
   /// and dtype on every rank.
   [[nodiscard]] std::unique_ptr<Work> reduce_scatter(at::Tensor output, at::Tensor input,
                                                      ReduceOp op);
+  /// Collective, in the order of the group's other collectives. A zeroed tensor [count] on every
+  /// rank, in memory that all ranks of the group reach where there is such: all_reduce of it, or of
+  /// a contiguous part, then needs no copies. Elsewhere plain memory. May outlive the group.
+  [[nodiscard]] at::Tensor symmetric_zeros(std::int64_t count, at::ScalarType dtype);
   /// Collective. Returns when every rank has come.
   void barrier() { do_barrier(); }
 
@@ -61,7 +70,7 @@ class Group {
   [[nodiscard]] std::int64_t payload_bytes() const { return payload_bytes_; }
 
  protected:
-  Group(int rank, int size, std::string backend);
+  Group(int rank, int size, std::string backend, at::Device device = at::kCPU);
   /// A collective that is over when it is issued.
   [[nodiscard]] static std::unique_ptr<Work> finished_work();
 
@@ -73,10 +82,12 @@ class Group {
   virtual std::unique_ptr<Work> start_reduce_scatter(at::Tensor output, at::Tensor input,
                                                      ReduceOp op) = 0;
   virtual void do_barrier() = 0;
+  virtual at::Tensor make_symmetric(std::int64_t count, at::ScalarType dtype);
 
   const int rank_;
   const int size_;
   const std::string backend_;
+  const at::Device device_;
   std::int64_t payload_bytes_ = 0;
 };
 
@@ -87,6 +98,7 @@ enum class Backend : std::uint8_t {
   automatic,  // shm on one host; shm inside hosts and gloo between them; gloo
   shm,
   gloo,
+  nccl,  // GPUs, one a rank; in builds with CUDA
 };
 
 struct GroupOptions {
@@ -105,9 +117,11 @@ struct GroupOptions {
 };
 
 /// A group by options.backend; size 1 needs no store and no network. Collective.
+/// Over NCCL wait() returns once the data is in the GPU's memory; a collective follows what its
+/// caller put on the current stream before it.
 /// Over shared memory sums are trees over the ranks, whatever the order asked for.
 /// \throws PeerLost (a rank never came: names the missing ranks), EnvironmentFault (store
-/// unreachable, no room in /dev/shm).
+/// unreachable, no room in /dev/shm, no GPU for NCCL or a build without it).
 [[nodiscard]] std::unique_ptr<Group> make_group(const GroupOptions& options);
 [[nodiscard]] std::unique_ptr<Group> make_gloo_group(GroupOptions options);
 [[nodiscard]] std::unique_ptr<Group> make_shm_group(GroupOptions options);

@@ -17,7 +17,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/hierarchy.h"
 #include "lockstep/comm/make_group.h"
-#include "lockstep/comm/records/disagreement.h"
 #include "lockstep/comm/records/group_flight.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/memory/category.h"
@@ -57,12 +56,12 @@ class Core {
   void set_idle();  // before anybody hears of the end: who does may close the group
   void carry_out(Task& task);
   void end_all(std::exception_ptr error);
-  void end_group(Task& task, const std::string& reason, std::exception_ptr error);
+  void end_group(Task& task, std::exception_ptr error);
   [[nodiscard]] Problem told(const Task& task, Problem problem) const;
 
   const GroupOptions options_;
   GroupFlight flight_;
-  Hierarchy hierarchy_;  // the thread's, but for abort()
+  Hierarchy hierarchy_;  // the thread's, but for end()
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -132,16 +131,11 @@ void Core::carry_out(Task& task) {
     set_idle();
     task.ended.set_value();
   } catch (const PeerLost& error) {
-    const std::string reason = error.problems().front().what;
     flight_.ended(task.ticket, false);
-    end_group(task, reason,
-              std::make_exception_ptr(PeerLost(told(task, error.problems().front()))));
-  } catch (const Error& error) {
+    end_group(task, std::make_exception_ptr(PeerLost(told(task, error.problems().front()))));
+  } catch (const std::exception&) {
     flight_.ended(task.ticket, false);
-    end_group(task, error.problems().front().what, std::current_exception());
-  } catch (const std::exception& error) {
-    flight_.ended(task.ticket, false);
-    end_group(task, error.what(), std::current_exception());
+    end_group(task, std::current_exception());
   }
 }
 
@@ -151,20 +145,8 @@ Problem Core::told(const Task& task, Problem problem) const {
   return problem;
 }
 
-shm::AbortKind kind_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Disagreement&) {
-    return shm::AbortKind::disagreement;
-  } catch (const std::exception&) {
-    return shm::AbortKind::lost;
-  }
-}
-
-/// Everybody hears of it: the ranks of this host by shared memory, those of others by the closed
-/// connection, the callers by the error.
-void Core::end_group(Task& task, const std::string& reason, std::exception_ptr error) {
-  hierarchy_.abort(reason, kind_of(error));
+/// The other ranks have heard of it already.
+void Core::end_group(Task& task, std::exception_ptr error) {
   end_all(std::move(error));
   task.ended.set_exception(over_);
   hierarchy_.close();
@@ -179,9 +161,8 @@ void Core::stop() {
     changed_.notify_all();
   }
   if (in_flight) {
-    hierarchy_.abort(
-        "rank " + std::to_string(options_.rank) + " closed the group with a collective in flight",
-        shm::AbortKind::lost);
+    hierarchy_.end({false, "rank " + std::to_string(options_.rank) +
+                               " closed the group with a collective in flight"});
   }
 }
 

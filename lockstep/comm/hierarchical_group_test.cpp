@@ -8,11 +8,14 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/group.h"
 #include "lockstep/comm/records/disagreement.h"
 #include "lockstep/comm/tree_sum.h"
+#include "tests/support/problem_of.h"
 #include "tests/support/rank_processes.h"
 
 namespace lockstep::comm {
@@ -84,18 +87,24 @@ TEST(HierarchicalGroup, EveryRankCanBeTheRoot) {
   }
 }
 
-/// What `action` throws; run_ranks ends with a barrier, so the group under test is beside its own.
+GroupOptions options_of(const Group& outer, const std::string& name, const test::HostOf& host_of) {
+  GroupOptions options;
+  options.rank = outer.rank();
+  options.size = outer.size();
+  options.store_port = std::stoi(std::getenv("LOCKSTEP_TEST_PORT"));
+  options.name = name;
+  options.host_id = host_of(outer.rank());
+  options.deadline = seconds(20);
+  return options;
+}
+
+/// run_ranks ends with a barrier, so the group under test is beside its own.
 void on_own_group(int size, const test::HostOf& host_of, milliseconds deadline,
                   const std::function<void(Group&)>& body) {
   test::run_ranks(
       size,
       [&](Group& outer) {
-        GroupOptions options;
-        options.rank = outer.rank();
-        options.size = outer.size();
-        options.store_port = std::stoi(std::getenv("LOCKSTEP_TEST_PORT"));
-        options.name = "own";
-        options.host_id = host_of(outer.rank());
+        GroupOptions options = options_of(outer, "own", host_of);
         options.deadline = deadline;
         {
           const auto group = make_group(options);
@@ -108,13 +117,7 @@ void on_own_group(int size, const test::HostOf& host_of, milliseconds deadline,
 
 template <class Fault>
 std::string what_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Fault& fault) {
-    return fault.problems().front().what;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
+  return test::problem_of<Fault>(action).what;
 }
 
 TEST(HierarchicalGroup, ARankThatDoesNotComeIsNamedByItsHostInTheNumbersOfTheGroup) {
@@ -148,15 +151,70 @@ TEST(HierarchicalGroup, ASumAmongAllRanksBlamesARankOfTheOwnHostAsSuch) {
   });
 }
 
-TEST(HierarchicalGroup, RanksOfAHostThatDisagreeAreNamedInTheNumbersOfTheGroup) {
-  on_own_group(4, blocks_of(2), seconds(5), [](Group& group) {
-    if (group.rank() < 2) return;
+TEST(HierarchicalGroup, RanksOfAHostThatDisagreeAreNamedOnAllHosts) {
+  on_own_group(4, blocks_of(2), seconds(20), [](Group& group) {
     auto tensor = at::ones({group.rank() == 3 ? 9 : 8});
     const auto what =
         what_of<Disagreement>([&] { group.all_reduce(tensor, ReduceOp::sum)->wait(); });
-    EXPECT_THAT(what, HasSubstr("rank 2 entered reduce (sum) of 8 float32"));
-    EXPECT_THAT(what, HasSubstr("rank 3 entered reduce (sum) of 9 float32"));
+    EXPECT_THAT(what, HasSubstr("rank 2 entered all_reduce (sum) of 8 float32"));
+    EXPECT_THAT(what, HasSubstr("rank 3 entered all_reduce (sum) of 9 float32"));
   });
+}
+
+using Calls = std::function<void(Group&)>;
+
+void reduce(Group& group, std::int64_t count, Order order = Order::any) {
+  auto tensor = at::ones({count});
+  group.all_reduce(tensor, ReduceOp::sum, order)->wait();
+}
+
+Calls broadcast_from(int root) {
+  return [root](Group& group) { group.broadcast(at::ones({100'000}), root)->wait(); };
+}
+
+/// What hosts A and B enter; step by step they could be taken for the same, or wait for each other.
+const std::vector<std::pair<Calls, Calls>> kDisagreements{
+    {[](Group& group) { reduce(group, 2 << 20); },  // in two parts of 4 MiB
+     [](Group& group) {
+       reduce(group, 1 << 20);
+       reduce(group, 1 << 20);
+     }},
+    {broadcast_from(1), broadcast_from(2)},  // over two lanes
+    {[](Group& group) { reduce(group, 4); },
+     [](Group& group) {
+       group.reduce_scatter(at::empty({1}), at::ones({4, 1}), ReduceOp::sum)->wait();
+     }},
+    {[](Group& group) { reduce(group, 100, Order::tree); },  // among all ranks, unless it nests
+     [](Group& group) { reduce(group, 100); }},
+    {[](Group& group) { group.barrier(); }, broadcast_from(0)},
+    {[](Group& group) {
+       group.all_gather(at::empty({4, 50'000}), at::ones({50'000}))->wait();
+     },
+     [](Group& group) { group.barrier(); }},
+};
+
+TEST(HierarchicalGroup, WhatHostsEnterIsComparedAsAWhole) {
+  for (const int on_first : {2, 3}) {
+    const auto host_of = [on_first](int rank) { return std::string(rank < on_first ? "A" : "B"); };
+    test::run_ranks(
+        4,
+        [&](Group& outer) {
+          for (std::size_t i = 0; i < kDisagreements.size(); ++i) {
+            const auto group = make_group(options_of(outer, "own" + std::to_string(i), host_of));
+            outer.barrier();
+            const auto& calls = kDisagreements[i];
+            const auto start = steady_clock::now();
+            const auto what = what_of<Disagreement>(
+                [&] { (host_of(outer.rank()) == "A" ? calls.first : calls.second)(*group); });
+            EXPECT_LT(steady_clock::now() - start, seconds(1)) << i;
+            EXPECT_THAT(what, testing::ContainsRegex("between hosts: collective #1: rank [0-2] "
+                                                     "entered .*, rank [23] entered "))
+                << i;
+            outer.barrier();
+          }
+        },
+        Backend::gloo);
+  }
 }
 
 TEST(HierarchicalGroup, CollectivesInFlightFailWithTheOneThatFailed) {

@@ -4,22 +4,22 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
-#include <cctype>
 #include <deque>
 #include <numeric>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/connection_watch.h"
-#include "lockstep/comm/host_word.h"
 #include "lockstep/comm/join.h"
-#include "lockstep/comm/make_group.h"
 #include "lockstep/comm/records/disagreement.h"
-#include "lockstep/comm/records/flight_words.h"
+#include "lockstep/comm/records/purpose.h"
+#include "lockstep/comm/told_reason.h"
 #include "lockstep/memory/category.h"
 
 namespace lockstep::comm {
 namespace {
+
+using shm::Collective;
 
 // Up to here the first ranks carry all: a message has one price, whatever it holds.
 constexpr std::int64_t kSmallBytes = std::int64_t{32} << 10;
@@ -38,16 +38,6 @@ const RankPlace& place_of(const std::vector<RankPlace>& places, int rank) {
   return places.at(static_cast<std::size_t>(rank));
 }
 
-/// Of "all_reduce #7 (...) failed (deadline 9 s): CAUSE; last completed here: ...", the cause.
-std::string cause_in(const std::string& what) {
-  std::size_t begin = what.find(" failed (deadline ");
-  if (begin != std::string::npos) begin = what.find("): ", begin);
-  begin = begin == std::string::npos ? 0 : begin + 3;
-  const std::size_t end = std::min(what.find("; last completed here", begin),
-                                   what.find("; none had completed before", begin));
-  return what.substr(begin, end == std::string::npos ? end : end - begin);
-}
-
 /// The ranks that carry bytes between hosts together with local rank `lane`.
 std::vector<int> ranks_of_lane(const HostLayout& layout, int lane) {
   std::vector<int> ranks;
@@ -59,20 +49,21 @@ std::vector<int> ranks_of_lane(const HostLayout& layout, int lane) {
 
 int lane_of(const HostLayout& layout) { return layout.is_even() ? layout.local() : 0; }
 
-/// A group over Gloo of ranks that have met already.
-std::unique_ptr<Group> connect_between(const GroupOptions& options, const std::string& name,
-                                       int rank, int size,
-                                       const c10::intrusive_ptr<c10d::Store>& store,
-                                       const std::vector<RankPlace>& places) {
-  GroupOptions own = options;
-  own.name = options.name + "/" + name;
-  own.rank = rank;
-  own.size = size;
-  own.deadline += kOthersFirst;
-  own.flight = nullptr;  // what the caller entered is on record; not how it is carried out
-  auto group = make_gloo_group(own, Meeting{nullptr, store});
-  watch_connections(places);
-  return group;
+std::vector<int> numbers_below(int count) {
+  std::vector<int> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+/// Words of a part of the group whose ranks are these, as a cause that names ranks of the group.
+std::string cause_in(const std::string& words, const std::vector<int>& ranks) {
+  if (auto cause = told_in(words)) return *cause;
+  return in_group_numbers(words, ranks);
+}
+
+control::End cause_in(const control::End& end, const std::vector<int>& ranks) {
+  const bool is_own = end.disagreement && !told_in(end.reason);
+  return {end.disagreement, (is_own ? "between hosts: " : "") + cause_in(end.reason, ranks)};
 }
 
 }  // namespace
@@ -95,23 +86,86 @@ Hierarchy::Hierarchy(const GroupOptions& options, c10::intrusive_ptr<c10d::Store
       places_(std::move(places)),
       layout_(host_ids(places_), options.rank),
       lane_(ranks_of_lane(layout_, lane_of(layout_))),
+      all_(numbers_below(options.size)),
+      blame_(layout_, places_),
       inside_(*store_, options, layout_, place_of(places_, options.rank).host_name) {
   const int lane = lane_of(layout_);
   if (layout_.local() != lane) return;
-  across([&] {
-    between_ = connect_between(options_, "lane" + std::to_string(lane), layout_.host(),
-                               layout_.hosts(), store_, places_);
+  attempt([&] { connect(between_, "lane" + std::to_string(lane), lane_, Compared::declared); });
+}
+
+/// Joins a part of the group: ranks that have met already.
+void Hierarchy::connect(std::unique_ptr<GlooPart>& part, const std::string& name,
+                        const std::vector<int>& ranks, Compared compared) {
+  GroupOptions own = options_;
+  own.name = options_.name + "/" + name;
+  own.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), own.rank) - ranks.begin());
+  own.size = static_cast<int>(ranks.size());
+  own.deadline += kOthersFirst;
+  own.flight = nullptr;  // what the caller entered is on record; not how it is carried out
+  across(
+      [&] {
+        auto made = make_gloo_part(own, Meeting{nullptr, store_}, compared,
+                                   [this, &ranks](const auto& e) { end(cause_in(e, ranks)); });
+        const std::lock_guard lock(parts_);
+        part = std::move(made);
+      },
+      ranks);
+  watch_connections(places_);
+}
+
+void Hierarchy::end(const control::End& cause) {
+  inside_.abort(cause.reason,
+                cause.disagreement ? shm::AbortKind::disagreement : shm::AbortKind::lost);
+  const control::End told{cause.disagreement, as_told(cause.reason)};
+  const std::lock_guard lock(parts_);
+  if (between_ != nullptr) between_->end(told);
+  if (flat_ != nullptr) flat_->end(told);
+}
+
+/// Outside the lock: their threads may be in end().
+void Hierarchy::close() {
+  std::unique_ptr<GlooPart> between;
+  std::unique_ptr<GlooPart> flat;
+  const std::lock_guard lock(parts_);
+  between.swap(between_);
+  flat.swap(flat_);
+}
+
+/// Whatever this rank fails with ends the group.
+void Hierarchy::attempt(const Action& action) {
+  try {
+    action();
+  } catch (const Disagreement& error) {
+    end({true, error.problems().front().what});
+    throw;
+  } catch (const PeerLost& error) {
+    Problem problem = error.problems().front();
+    end({false, problem.what});
+    problem.where = where_of(options_);
+    problem.what = blame_.text_of(problem.what);
+    throw PeerLost(std::move(problem));
+  } catch (const std::exception& error) {
+    end({false, "rank " + std::to_string(options_.rank) + " failed: " + error.what()});
+    throw;
+  }
+}
+
+void Hierarchy::run(shm::CollectiveKind kind, const at::Tensor& payload, std::int64_t count,
+                    const Action& action) {
+  attempt([&] {
+    if (payload.defined()) kind.type = element_type(payload.scalar_type());
+    const auto whole = shm::make_fingerprint(kind, static_cast<std::uint64_t>(count));
+    inside_.declare(whole);
+    if (carries()) between_->declare(whole, Purpose::current());
+    action();
   });
 }
 
-void Hierarchy::abort(const std::string& reason, shm::AbortKind kind) {
-  inside_.abort(reason, kind);
-  if (!others_lost_) leave_word(options_, layout_.host(), reason);
-}
-
-void Hierarchy::close() {
-  between_.reset();
-  flat_.reset();
+/// Returns when all ranks of the group have declared what this one has.
+void Hierarchy::meet() {
+  if (layout_.local() == 0) across([&] { between_->confirm(); });
+  inside_.barrier();
 }
 
 /// bf16 sums of more than two ranks are rounded once in shared memory, but at every level over
@@ -121,22 +175,25 @@ bool Hierarchy::nests_tree(const at::Tensor& tensor) const {
          (tensor.scalar_type() != at::kBFloat16 || layout_.most_on_a_host() <= 2);
 }
 
-void Hierarchy::connect_all() {
-  if (flat_ != nullptr) return;
-  barrier();  // says who is missing, which connecting cannot
-  across([&] {
-    flat_ = connect_between(options_, "flat", options_.rank, options_.size, store_, places_);
-  });
+void Hierarchy::all_reduce(const at::Tensor& flat, ReduceOp op, Order order) {
+  run({.collective = Collective::all_reduce,
+       .reduction = reduction_of(op),
+       .ordered = order == Order::tree},
+      flat, flat.numel(), [&] {
+        if (order != Order::tree || nests_tree(flat)) return sum(flat, op, order);
+        connect_all();
+        across([&] { flat_->all_reduce(flat, op, order)->wait(); }, all_);
+      });
 }
 
-void Hierarchy::all_reduce(const at::Tensor& flat, ReduceOp op, Order order) {
-  if (order == Order::tree && !nests_tree(flat)) {
-    std::vector<int> all(static_cast<std::size_t>(options_.size));
-    std::iota(all.begin(), all.end(), 0);
-    connect_all();
-    return across([&] { flat_->all_reduce(flat, op, order)->wait(); }, all);
-  }
-  inside_.begin(false);
+void Hierarchy::connect_all() {
+  if (flat_ != nullptr) return;
+  meet();  // says who is missing, which connecting cannot
+  connect(flat_, "flat", all_, Compared::each);
+}
+
+/// In the order of the hosts and of the ranks inside them.
+void Hierarchy::sum(const at::Tensor& flat, ReduceOp op, Order order) {
   const std::int64_t most = kPartBytes / static_cast<std::int64_t>(flat.element_size());
   std::deque<Part> carried;
   for (std::int64_t at = 0; at < flat.numel(); at += most) {
@@ -203,14 +260,17 @@ at::Tensor Hierarchy::rows_of(const at::Tensor& all_ranks, int host) const {
 }
 
 void Hierarchy::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
-  const memory::Scope staging(memory::Category::communication);
-  if (!layout_.is_even()) {
-    const at::Tensor sums = input.clone();
-    all_reduce(sums.view(-1), op, Order::any);
-    output.copy_(sums[options_.rank]);
-    return;
-  }
-  inside_.begin(false);
+  run({.collective = Collective::reduce_scatter, .reduction = reduction_of(op)}, output,
+      output.numel(), [&] {
+        const memory::Scope staging(memory::Category::communication);
+        if (layout_.is_even()) return scatter_even(output, input, op);
+        const at::Tensor sums = input.clone();
+        sum(sums.view(-1), op, Order::any);
+        output.copy_(sums[options_.rank]);
+      });
+}
+
+void Hierarchy::scatter_even(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
   const at::Tensor sums = at::empty({layout_.hosts(), output.numel()}, output.options());
   for (int host = 0; host < layout_.hosts(); ++host) {
     inside_.reduce_scatter(sums[host], rows_of(input, host).view(-1), op);
@@ -219,9 +279,14 @@ void Hierarchy::reduce_scatter(const at::Tensor& output, const at::Tensor& input
 }
 
 void Hierarchy::all_gather(const at::Tensor& output, const at::Tensor& input) {
-  const memory::Scope staging(memory::Category::communication);
-  inside_.begin(layout_.is_even());
-  if (!layout_.is_even()) return gather_by_first_ranks(output, input);
+  run({.collective = Collective::all_gather}, input, input.numel(), [&] {
+    const memory::Scope staging(memory::Category::communication);
+    if (layout_.is_even()) return gather_even(output, input);
+    gather_by_first_ranks(output, input);
+  });
+}
+
+void Hierarchy::gather_even(const at::Tensor& output, const at::Tensor& input) {
   const at::Tensor lane = at::empty({layout_.hosts(), input.numel()}, input.options());
   across([&] { between_->all_gather(lane, input)->wait(); });
   for (int host = 0; host < layout_.hosts(); ++host) {
@@ -252,86 +317,35 @@ void Hierarchy::gather_by_first_ranks(const at::Tensor& output, const at::Tensor
 }
 
 void Hierarchy::broadcast(const at::Tensor& flat, int root) {
+  run({.collective = Collective::broadcast, .root = static_cast<std::uint32_t>(root)}, flat,
+      flat.numel(), [&] { spread(flat, root); });
+}
+
+/// The last call inside a host comes after that to other hosts: who carries nothing knows from it
+/// that all entered the same.
+void Hierarchy::spread(const at::Tensor& flat, int root) {
   const int from = layout_.host_of(root);
   const int carrier = layout_.is_even() ? layout_.local_of(root) : 0;
-  const auto carry = [&] {
-    if (layout_.local() != carrier) return;
-    across([&] { between_->broadcast(flat, from)->wait(); });
-  };
-  inside_.begin(layout_.host() != from);
-  if (layout_.host() == from) {
-    inside_.broadcast(flat, layout_.local_of(root));
-    carry();
-  } else {
-    carry();
-    inside_.broadcast(flat, carrier);
-  }
+  const bool is_handed_over = layout_.host() == from && layout_.local_of(root) != carrier;
+  if (is_handed_over) inside_.broadcast(flat, layout_.local_of(root));
+  if (layout_.local() == carrier) across([&] { between_->broadcast(flat, from)->wait(); });
+  is_handed_over ? inside_.barrier() : inside_.broadcast(flat, carrier);
 }
 
 void Hierarchy::barrier() {
-  inside_.begin(false);
-  inside_.barrier();
-  if (layout_.local() == 0) across([&] { between_->barrier(); });
-  inside_.barrier();
+  run({.collective = Collective::barrier}, {}, 0, [&] { meet(); });
 }
 
-void Hierarchy::across(const std::function<void()>& action, const std::vector<int>& ranks) {
+void Hierarchy::across(const Action& action, const std::vector<int>& ranks) const {
   try {
     action();
   } catch (const Disagreement& error) {
-    throw Disagreement("between hosts: " + in_group_numbers(error.problems().front().what, ranks));
+    throw Disagreement(cause_in(control::End{true, error.problems().front().what}, ranks).reason);
   } catch (const PeerLost& error) {
-    others_lost_ = true;
     Problem problem = error.problems().front();
-    problem.where = where_of(options_);
-    problem.what = lost_text(in_group_numbers(cause_in(problem.what), ranks));
+    problem.what = cause_in(problem.what, ranks);
     throw PeerLost(std::move(problem));
   }
-}
-
-/// Whether the cause names a carrying rank of the host, or an address that is only this host's.
-bool Hierarchy::speaks_of(const std::string& cause, int host) const {
-  const std::vector<int>& ranks = layout_.ranks_of(host);
-  const std::string& own = place_of(places_, options_.rank).address;
-  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
-    const std::string name = "rank " + std::to_string(rank);
-    const std::size_t at = cause.find(name);
-    const bool is_named = at != std::string::npos &&
-                          (at + name.size() == cause.size() ||
-                           std::isdigit(static_cast<unsigned char>(cause[at + name.size()])) == 0);
-    const std::string& address = place_of(places_, rank).address;
-    return is_named || (address != own && cause.find("[" + address + "]") != std::string::npos);
-  });
-}
-
-/// Blames the hosts that the cause speaks of, else every host but this one. Where all ranks are
-/// joined (flat_) the cause may be at home.
-std::string Hierarchy::lost_text(const std::string& cause) const {
-  std::vector<int> lost;
-  std::vector<int> others;
-  for (int host = 0; host < layout_.hosts(); ++host) {
-    if (host == layout_.host()) continue;
-    others.push_back(host);
-    if (speaks_of(cause, host)) lost.push_back(host);
-  }
-  const bool is_known = !lost.empty();
-  if (!is_known && speaks_of(cause, layout_.host())) {
-    return "on host " + place_of(places_, options_.rank).host_name + ": " + cause;
-  }
-  if (!is_known) lost = others;
-  std::string text = host_text(layout_.host()) + " has lost ";
-  for (std::size_t i = 0; i < lost.size(); ++i) {
-    text += (i == 0 ? "" : is_known ? " and " : " or ") + host_text(lost[i]);
-  }
-  text += ": " + cause;
-  if (cause.find("left the group") == std::string::npos) return text;
-  const std::string word = word_of(options_, lost.front());
-  return word.empty() ? text : text + ", because " + word;
-}
-
-std::string Hierarchy::host_text(int host) const {
-  const std::vector<int>& ranks = layout_.ranks_of(host);
-  return "host " + place_of(places_, ranks.front()).host_name + " (" + ranks_text(ranks) + ")";
 }
 
 }  // namespace lockstep::comm

@@ -41,5 +41,7 @@ class HostLayout {
 /// A message about ranks numbered inside a host, in the numbers of the group.
 /// \param ranks of that host: what local rank 0, 1, ... is.
 [[nodiscard]] std::string in_group_numbers(const std::string& text, const std::vector<int>& ranks);
+/// The numbers that such a message names ranks by, in the order they stand there.
+[[nodiscard]] std::vector<int> ranks_named_in(const std::string& text);
 
 }  // namespace lockstep::comm

@@ -49,6 +49,12 @@ TEST(HostLayout, WhatIsNoRankOfTheHostStaysAsItIs) {
   }
 }
 
+TEST(HostLayout, RanksThatAMessageNamesAreFound) {
+  EXPECT_EQ(ranks_named_in("ranks 4, 6 and 9 stopped; rank 12 waits"),
+            (std::vector<int>{4, 6, 9, 12}));
+  EXPECT_TRUE(ranks_named_in("crank 3, rank 99999999999 of 7 float32").empty());
+}
+
 TEST(HostLayout, ListsReadLikeSentences) {
   EXPECT_EQ(ranks_text({3}), "rank 3");
   EXPECT_EQ(ranks_text({0, 1, 3}), "ranks 0, 1 and 3");

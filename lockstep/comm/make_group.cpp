@@ -1,6 +1,7 @@
 #include "lockstep/comm/make_group.h"
 
 #include <string>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,12 @@ HostLayout layout_of(const std::vector<RankPlace>& places, int rank) {
 std::unique_ptr<Group> make_group(const GroupOptions& options) {
   LOCKSTEP_CHECK(options.size > 0 && options.rank >= 0 && options.rank < options.size,
                  "a group needs 0 <= rank < size");
+  if (options.backend == Backend::nccl) {
+    require_nccl(options);
+    const bool alone = options.size == 1;
+    return make_nccl_group(
+        options, alone ? Meeting{nullptr, c10::make_intrusive<c10d::HashStore>()} : meet(options));
+  }
   if (options.size == 1) {
     return std::make_unique<InstantGroup>(0, 1, std::string(name(options.backend)));
   }

@@ -249,6 +249,25 @@ TEST(ShmBackend, ManyWorksInFlightEndInAnyOrderOfWaiting) {
   });
 }
 
+TEST(ShmBackend, WhatNobodyKeepsIsReducedAllTheSameAndItsMemoryStaysTaken) {
+  on_ranks(2, [](ShmBackend& backend) {
+    constexpr std::int64_t kCount = std::int64_t{1} << 20;  // 4 MiB: in steps, by another thread
+    for (int i = 0; i < 10; ++i) {
+      {
+        Tensors dropped{at::full({kCount}, 1.0F)};
+        backend.allreduce(dropped, {});
+      }
+      const auto other = at::full({kCount}, 7.0F);  // in that memory, if it were free
+      Tensors next{at::full({kCount}, backend.getRank() + static_cast<float>(i))};
+      backend.allreduce(next, {})->wait();
+      EXPECT_TRUE(at::equal(next.front(), at::full({kCount}, 2.0F * static_cast<float>(i) + 1)));
+      EXPECT_TRUE(at::equal(other, at::full({kCount}, 7.0F)));
+    }
+    Tensors last{at::full({kCount}, 1.0F)};
+    backend.allreduce(last, {});  // in flight at the end
+  });
+}
+
 TEST(ShmBackend, SubGroupsOfOneStoreDoNotMeet) {
   test::run_ranks(4, [](Group& group) {
     const int half = group.rank() / 2;
@@ -346,6 +365,22 @@ TEST(ShmBackend, ATimeOutNamesTheRankThatDidNotComeAndFailsTheFutureToo) {
     EXPECT_NE(text.find("rank 1 has not entered it"), std::string::npos) << text;
     EXPECT_NE(work->exception(), nullptr);
     EXPECT_FALSE(work->isSuccess());
+  });
+}
+
+TEST(ShmBackend, AReceiveThatTimesOutIsToldFromTheFlightRecord) {
+  on_ranks(2, [](ShmBackend& backend) {
+    if (backend.getRank() == 0) {
+      while (backend.getError() == c10d::ErrorType::SUCCESS) std::this_thread::sleep_for(1ms);
+      return;
+    }
+    backend.setTimeout(300ms);
+    Tensors tensors{at::zeros({8})};
+    const auto text = error_of([&] { backend.recv(tensors, 0, 7)->wait(); });
+    EXPECT_NE(text.find("recv from rank 0 (tag 7) (float32, 8 elements) failed (deadline 300 ms): "
+                        "receiving from rank 0 (tag 7): rank 0 has not sent it"),
+              std::string::npos)
+        << text;
   });
 }
 

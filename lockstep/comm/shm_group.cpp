@@ -1,53 +1,36 @@
 // Group over shared memory: ranks of one host.
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/group.h"
 #include "lockstep/comm/make_group.h"
-#include "lockstep/comm/records/group_flight.h"
 #include "lockstep/comm/records/purpose.h"
-#include "lockstep/comm/shm_link.h"
+#include "lockstep/comm/shm_context.h"
+#include "lockstep/comm/symmetric_arrays.h"
 
 namespace lockstep::comm {
 namespace {
 
 using shm::Collective;
 
-/// What one group's collectives share with the group; lives as long as the last of them.
-struct Context {
-  explicit Context(const GroupOptions& given)
-      : options(given), flight(given.flight, given.name, given.rank, given.size) {}
-
-  [[nodiscard]] PeerLost lost(Ticket ticket, const PeerLost& error) const {
-    Problem problem = error.problems().front();
-    problem.where = where_of(options);
-    problem.what = flight.failure_text(ticket, to_text(options.deadline), problem.what);
-    return PeerLost(std::move(problem));
-  }
-
-  const GroupOptions options;
-  GroupFlight flight;
-  std::unique_ptr<ShmLink> link;  // goes first: its engine records ends
-};
-
 class ShmWork : public Work {
  public:
-  ShmWork(std::shared_ptr<Context> context, std::shared_ptr<shm::Operation> operation)
+  ShmWork(std::shared_ptr<ShmContext> context, std::shared_ptr<shm::Operation> operation)
       : context_(std::move(context)), operation_(std::move(operation)) {}
 
   void wait() override {
     try {
       context_->link->engine().wait(*operation_, context_->options.deadline);
     } catch (const PeerLost& error) {
-      throw context_->lost(operation_->request().ticket, error);
+      throw PeerLost(
+          context_->told(error, operation_->request().ticket, context_->options.deadline));
     }
   }
   [[nodiscard]] bool done() override { return context_->link->engine().poll(*operation_); }
 
  private:
-  const std::shared_ptr<Context> context_;
+  const std::shared_ptr<ShmContext> context_;
   const std::shared_ptr<shm::Operation> operation_;
 };
 
@@ -60,7 +43,7 @@ struct Tensors {
 
 class ShmGroup : public Group {
  public:
-  ShmGroup(std::shared_ptr<Context> context, std::unique_ptr<store::Server> server)
+  ShmGroup(std::shared_ptr<ShmContext> context, std::unique_ptr<store::Server> server)
       : Group(context->options.rank, context->options.size, "shm"),
         server_(std::move(server)),
         context_(std::move(context)) {}
@@ -72,13 +55,17 @@ class ShmGroup : public Group {
   std::unique_ptr<Work> start_reduce_scatter(at::Tensor output, at::Tensor input,
                                              ReduceOp op) override;
   void do_barrier() override;
+  at::Tensor make_symmetric(std::int64_t count, at::ScalarType dtype) override {
+    return symmetric_.zeros(*this, count, dtype);
+  }
 
   std::unique_ptr<Work> issue(shm::CollectiveKind kind, std::int64_t count, at::Tensor input,
                               at::Tensor output);
   std::shared_ptr<shm::Operation> enter(shm::Request request);
 
   std::unique_ptr<store::Server> server_;
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<ShmContext> context_;
+  SymmetricArrays symmetric_;
 };
 
 std::unique_ptr<Work> ShmGroup::issue(shm::CollectiveKind kind, std::int64_t count,
@@ -90,6 +77,11 @@ std::unique_ptr<Work> ShmGroup::issue(shm::CollectiveKind kind, std::int64_t cou
   request.count = static_cast<std::size_t>(count);
   request.input = input.const_data_ptr();
   request.output = output.mutable_data_ptr();
+  if (kind.collective == Collective::all_reduce) {
+    auto found = symmetric_.find(request.input, static_cast<std::size_t>(bytes));
+    request.symmetric = std::move(found.memory);
+    request.kind.symmetric = found.number;
+  }
   request.site = Purpose::current();
   request.ticket =
       context_->flight.begin(name(kind.collective), name(kind.type), input.numel(), bytes);
@@ -103,7 +95,7 @@ std::shared_ptr<shm::Operation> ShmGroup::enter(shm::Request request) {
     return context_->link->engine().issue(std::move(request));
   } catch (const PeerLost& error) {
     context_->flight.ended(ticket, false);
-    throw context_->lost(ticket, error);
+    throw PeerLost(context_->told(error, ticket, context_->options.deadline));
   }
 }
 
@@ -142,7 +134,7 @@ void ShmGroup::do_barrier() {
 }  // namespace
 
 std::unique_ptr<Group> make_shm_group(const GroupOptions& options, Meeting meeting) {
-  auto context = std::make_shared<Context>(options);
+  auto context = std::make_shared<ShmContext>(options);
   context->link = connect_shm(*meeting.store, options, &context->flight);
   return std::make_unique<ShmGroup>(std::move(context), std::move(meeting.server));
 }

@@ -1,34 +1,20 @@
 #include "lockstep/comm/shm_link.h"
 
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 #include <string>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/limits.h"
 #include "lockstep/comm/join.h"
+#include "lockstep/comm/shm/cpu_sets.h"
 #include "lockstep/comm/shm/standard_layout.h"
 
 namespace lockstep::comm {
 namespace {
-
-int usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-  return CPU_COUNT(&cores);
-}
-
-/// Pinned ranks see one core each; what counts is how many the host has.
-bool is_crowded(int ranks) {
-  return ranks > std::max<int>(usable_cores(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
-}
 
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
@@ -49,8 +35,7 @@ ShmLink::ShmLink(shm::SharedMemory memory, const GroupOptions& options, GroupFli
       held_(memory::Category::communication, static_cast<std::int64_t>(memory_.bytes())),
       segment_({memory_.data(), memory_.bytes()}, options.rank, options.size),
       liveness_(std::in_place, segment_),
-      engine_(segment_,
-              {.crowded = is_crowded(options.size), .name = options.name, .flight = flight}) {}
+      engine_(segment_, {.name = options.name, .flight = flight}) {}
 
 void ShmLink::leave() {
   engine_.close();
@@ -69,12 +54,16 @@ std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& opt
       for (int r = 1; r < options.size; ++r) others.push_back(key + std::to_string(r));
       if (!others.empty()) store.wait(others, options.join_deadline);
       link->memory_.close_door();
+      std::vector<std::string> cpus{shm::own_cpus()};
+      for (const std::string& other : others) cpus.push_back(text_of(store.get(other)));
+      link->segment_.tell_cpus(shm::count_cpus(cpus));
       return link;
     }
     store.wait({key + "memory"}, options.join_deadline);
     auto link = std::make_unique<ShmLink>(
         shm::SharedMemory::open(text_of(store.get(key + "memory"))), options, flight);
-    store.set(key + std::to_string(options.rank), bytes_of_text("attached"));
+    // That it has attached, and what it may use.
+    store.set(key + std::to_string(options.rank), bytes_of_text(shm::own_cpus()));
     return link;
   } catch (const Error&) {
     throw;

@@ -1,18 +1,12 @@
 #include "lockstep/comm/shm_work.h"
 
-#include <thread>
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/join.h"
 #include "lockstep/comm/records/purpose.h"
 
 namespace lockstep::comm {
 namespace {
-
-// Scripts drop the handles of their last asynchronous collectives; a rank that left with them in
-// flight would take the others' results along.
-constexpr std::chrono::seconds kLastCollectives{2};
 
 std::exception_ptr as_c10(const std::string& text) {
   try {
@@ -22,19 +16,13 @@ std::exception_ptr as_c10(const std::string& text) {
   }
 }
 
-}  // namespace
-
-std::exception_ptr ShmContext::translated(const std::exception_ptr& error,
-                                          const Ticket* ticket) const {
+/// What this rank knows about the collective or message goes along.
+std::exception_ptr as_c10(const ShmContext& context, const std::exception_ptr& error, Ticket ticket,
+                          std::chrono::milliseconds deadline) {
   try {
     std::rethrow_exception(error);
   } catch (const PeerLost& lost) {
-    Problem problem = lost.problems().front();
-    problem.where = where_of(options);
-    if (ticket != nullptr) {
-      problem.what = flight.failure_text(*ticket, to_text(options.deadline), problem.what);
-    }
-    return as_c10(to_text(std::vector<Problem>{problem}));
+    return as_c10(to_text(std::vector<Problem>{context.told(lost, ticket, deadline)}));
   } catch (const Error& other) {
     return as_c10(other.what());
   } catch (...) {
@@ -42,16 +30,7 @@ std::exception_ptr ShmContext::translated(const std::exception_ptr& error,
   }
 }
 
-void ShmContext::close() {
-  std::call_once(closed_, [this] {
-    const auto end = std::chrono::steady_clock::now() + kLastCollectives;
-    while (link->engine().busy() && !link->segment().aborted() &&
-           std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
-    link->leave();
-  });
-}
+}  // namespace
 
 void ShmTask::set_outputs(std::vector<std::vector<at::Tensor>> outputs, bool nested) {
   outputs_ = std::move(outputs);
@@ -123,17 +102,23 @@ void ShmWork::enter(shm::Request request) {
     operations_.push_back(context_->link->engine().issue(std::move(request)));
   } catch (const Error&) {
     context_->flight.ended(ticket, false);
-    std::rethrow_exception(context_->translated(std::current_exception(), &ticket));
+    std::rethrow_exception(translated(std::current_exception(), ticket));
   }
 }
 
 void ShmWork::transfer(shm::TransferRequest request) {
+  const auto bytes = static_cast<std::int64_t>(request.bytes);
   request.owner = task_;
   request.deadline = deadline_;
+  request.ticket = context_->flight.begin_message(
+      {.sends = request.sends, .peer = request.peer, .tag = request.tag}, name(request.type),
+      bytes / static_cast<std::int64_t>(shm::bytes_of(request.type)), bytes);
+  const Ticket ticket = request.ticket;
   try {
     transfer_ = context_->link->engine().transfer(std::move(request));
   } catch (const Error&) {
-    std::rethrow_exception(context_->translated(std::current_exception(), nullptr));
+    context_->flight.ended(ticket, false);
+    std::rethrow_exception(translated(std::current_exception(), ticket));
   }
 }
 
@@ -146,17 +131,20 @@ std::shared_ptr<shm::Completion> ShmWork::last() const {
   return operations_.back();
 }
 
-const Ticket* ShmWork::ticket() const {
-  return transfer_ ? nullptr : &operations_.back()->request().ticket;
+Ticket ShmWork::ticket() const {
+  return transfer_ ? transfer_->request().ticket : operations_.back()->request().ticket;
+}
+
+std::exception_ptr ShmWork::translated(const std::exception_ptr& error, Ticket ticket) const {
+  return as_c10(*context_, error, ticket, deadline_);
 }
 
 void ShmWork::tell_task() {
   std::call_once(told_, [this] {
     const auto last = this->last();
-    const auto ticket = this->ticket() == nullptr ? std::optional<Ticket>{} : *this->ticket();
-    last->when_done([context = context_, task = task_, last, ticket] {
+    last->when_done([context = context_, task = task_, last, ticket = ticket(), limit = deadline_] {
       const auto error = last->error();
-      task->end(error ? context->translated(error, ticket ? &*ticket : nullptr) : nullptr);
+      task->end(error ? as_c10(*context, error, ticket, limit) : nullptr);
     });
   });
 }
@@ -171,7 +159,7 @@ bool ShmWork::isSuccess() const { return last()->done() && !last()->error(); }
 
 std::exception_ptr ShmWork::exception() const {
   if (!last()->done() || !last()->error()) return nullptr;
-  return context_->translated(last()->error(), ticket());
+  return translated(last()->error(), ticket());
 }
 
 int ShmWork::sourceRank() const {
@@ -182,15 +170,15 @@ int ShmWork::sourceRank() const {
 bool ShmWork::wait(std::chrono::milliseconds timeout) {
   const auto deadline = timeout > kNoTimeout ? timeout : deadline_;
   shm::Engine& engine = context_->link->engine();
-  const Ticket* waiting = nullptr;
+  Ticket waiting = ticket();
   try {
     if (transfer_) engine.wait(*transfer_, deadline);
     for (const auto& operation : operations_) {
-      waiting = &operation->request().ticket;
+      waiting = operation->request().ticket;
       engine.wait(*operation, deadline);
     }
   } catch (const Error&) {
-    std::rethrow_exception(context_->translated(std::current_exception(), waiting));
+    std::rethrow_exception(translated(std::current_exception(), waiting));
   }
   task_->finish();
   return true;

@@ -9,30 +9,10 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
-#include "lockstep/comm/records/group_flight.h"
-#include "lockstep/comm/shm_link.h"
+#include "lockstep/comm/shm_context.h"
 #include "lockstep/comm/shm_tensors.h"
 
 namespace lockstep::comm {
-
-/// What the calls of one group share; lives as long as the last of them.
-struct ShmContext {
-  explicit ShmContext(const GroupOptions& given)
-      : options(given), flight(given.flight, given.name, given.rank, given.size) {}
-
-  /// `error` as c10d's own exception, with what this rank knows about the collective.
-  [[nodiscard]] std::exception_ptr translated(const std::exception_ptr& error,
-                                              const Ticket* ticket) const;
-  /// Gives what is in flight a moment to end, then leaves the group. Not on the engine's thread.
-  void close();
-
-  const GroupOptions options;
-  GroupFlight flight;
-  std::unique_ptr<ShmLink> link;  // goes first: its engine records ends
-
- private:
-  std::once_flag closed_;
-};
 
 /// The results of a call, and its future.
 class ShmTask {
@@ -87,7 +67,9 @@ class ShmWork : public c10d::Work {
 
  private:
   [[nodiscard]] std::shared_ptr<shm::Completion> last() const;
-  [[nodiscard]] const Ticket* ticket() const;
+  [[nodiscard]] Ticket ticket() const;
+  /// `error` as c10d's own exception.
+  [[nodiscard]] std::exception_ptr translated(const std::exception_ptr& error, Ticket ticket) const;
   void tell_task();
 
   const std::shared_ptr<ShmContext> context_;

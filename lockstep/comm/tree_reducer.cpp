@@ -1,4 +1,4 @@
-// n ranks; count elements of the tensor; piece = ceil(count / n), padded to whole cache lines.
+// n ranks; count elements of the tensor; piece = tree_piece(count, n).
 #include "lockstep/comm/tree_reducer.h"
 
 #include <ATen/Functions.h>
@@ -12,19 +12,6 @@
 #include "lockstep/memory/category.h"
 
 namespace lockstep::comm {
-namespace {
-
-// Up to here everybody gathers everything: one exchange instead of two, for n times the bytes.
-constexpr std::int64_t kSmallBytes = 16 * 1024;
-constexpr std::int64_t kPieceElements = 64;
-
-std::int64_t piece_of(std::int64_t count, std::int64_t n) {
-  const std::int64_t even = (count + n - 1) / n;
-  if (even * n == count) return even;
-  return (even + kPieceElements - 1) / kPieceElements * kPieceElements;
-}
-
-}  // namespace
 
 void TreeWork::set_last(c10::intrusive_ptr<c10d::Work> work) {
   const std::lock_guard lock(mutex_);
@@ -88,7 +75,7 @@ std::shared_ptr<TreeWork> TreeReducer::start(const at::Tensor& flat, std::uint32
   const memory::Scope staging(memory::Category::communication);
   const at::NoGradGuard no_autograd;
   auto work = std::make_shared<TreeWork>(flat, tag);
-  if (static_cast<std::int64_t>(flat.nbytes()) <= kSmallBytes) {
+  if (static_cast<std::int64_t>(flat.nbytes()) <= kTreeSmallBytes) {
     start_small(*work);
     return work;
   }
@@ -110,7 +97,7 @@ void TreeReducer::start_small(TreeWork& work) {
 void TreeReducer::start_large(TreeWork& work) {
   const std::int64_t n = exchange_->getSize();
   const std::int64_t count = work.tensor_.numel();
-  const std::int64_t piece = piece_of(count, n);
+  const std::int64_t piece = tree_piece(count, n);
   if (piece * n == count) {
     work.outgoing_ = work.tensor_.view({n, piece});
   } else {

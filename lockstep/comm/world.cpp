@@ -16,6 +16,7 @@ std::unique_ptr<Group> join_world(const config::RankEnv& env,
   options.host_store = !env.store_hosted && env.rank == 0;
   if (env.backend == "shm") options.backend = Backend::shm;
   if (env.backend == "gloo") options.backend = Backend::gloo;
+  if (env.backend == "nccl") options.backend = Backend::nccl;
   options.host_id = env.host_id;
   options.address = env.address;
   options.flight = std::move(flight);

@@ -278,9 +278,12 @@ void read_own_variables(Environment& env, RankEnv& rank) {
   if (fd) rank.report_fd = *fd;
   read_place(env, rank);
   rank.backend = env.has("LOCKSTEP_BACKEND") ? env.text("LOCKSTEP_BACKEND") : "auto";
-  if (rank.backend == "auto" || rank.backend == "shm" || rank.backend == "gloo") return;
+  for (const auto* known : {"auto", "shm", "gloo", "nccl"}) {
+    if (rank.backend == known) return;
+  }
   env.refuse("LOCKSTEP_BACKEND", "LOCKSTEP_BACKEND is \"" + rank.backend.substr(0, 64) + "\"",
-             "it is auto (shared memory inside a host, Gloo between hosts), shm or gloo");
+             "it is auto (shared memory inside a host, Gloo between hosts), shm, gloo, or nccl for "
+             "GPUs");
 }
 
 /// What is there of RANK, WORLD_SIZE and LOCAL_RANK is not enough for a rank nor an agent.

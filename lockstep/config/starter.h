@@ -21,7 +21,7 @@ struct RankEnv {
   bool store_hosted = false;  // a launcher serves the store (TORCHELASTIC_USE_AGENT_STORE=True)
   std::string started_by;     // "lockstep", "torchrun", "srun", "mpirun", "alone"
   int report_fd = -1;         // LOCKSTEP_REPORT_FD, or -1
-  std::string backend;        // LOCKSTEP_BACKEND: "auto", "shm" or "gloo"
+  std::string backend;        // LOCKSTEP_BACKEND: "auto", "shm", "gloo" or "nccl"
   std::string host_id;        // LOCKSTEP_HOST_ID: ranks with one share a host; empty = found out
   std::string address;        // LOCKSTEP_ADDRESS: of this machine, numeric; empty = by route
 };

@@ -131,6 +131,7 @@ TEST(ReadStarter, GarbageAndContradictionsAreProblemsThatNameTheVariable) {
   EXPECT_EQ(with(good, "MASTER_PORT", "").problems.at(0).where, "MASTER_PORT");
   EXPECT_EQ(with(good, "MASTER_ADDR", "").problems.at(0).where, "MASTER_ADDR");
   EXPECT_EQ(with(good, "LOCKSTEP_BACKEND", "mpi").problems.at(0).where, "LOCKSTEP_BACKEND");
+  EXPECT_EQ(with(good, "LOCKSTEP_BACKEND", "nccl").env.backend, "nccl");
   EXPECT_EQ(with(good, "LOCKSTEP_REPORT_FD", "x").problems.at(0).where, "LOCKSTEP_REPORT_FD");
   EXPECT_EQ(with(good, "LOCKSTEP_HOST_ID", "two words").problems.at(0).where, "LOCKSTEP_HOST_ID");
   EXPECT_EQ(with(good, "LOCKSTEP_ADDRESS", "node7").problems.at(0).where, "LOCKSTEP_ADDRESS");

@@ -1,13 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <functional>
 #include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/formats/cifar.h"
 #include "lockstep/data/formats/idx.h"
+#include "tests/support/problem_of.h"
 #include "tests/support/scratch_folder.h"
 
 namespace lockstep::data {
@@ -19,13 +19,7 @@ using config::RunConfig;
 using Ids = std::vector<std::int64_t>;
 
 Problem usage_problem(const RunConfig& config) {
-  try {
-    (void)open_data(config);
-  } catch (const UsageError& error) {
-    return error.problems().front();
-  }
-  ADD_FAILURE() << "no UsageError was thrown";
-  return {};
+  return test::problem_of<UsageError>([&] { (void)open_data(config); });
 }
 
 RunConfig fashion_mnist() {

@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/json_fields.h"
 #include "lockstep/base/units.h"
+#include "lockstep/comm/records/flight_words.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -40,9 +41,7 @@ double seconds_until_now(const RankView& view, std::int64_t then_ns) {
 }
 
 std::string collective_of(const RankView& view, const CollectiveRecord& record) {
-  std::string text = record.op + " #" + std::to_string(record.sequence) + " of group " +
-                     view.flight.groups[record.group].name;
-  return record.site.empty() ? text : text + " (" + record.site + ")";
+  return comm::collective_text(record, view.flight.groups[record.group].name);
 }
 
 RankRow row_of(const RankView& view) {

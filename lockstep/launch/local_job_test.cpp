@@ -15,26 +15,17 @@
 #include <vector>
 
 #include "lockstep/store/server.h"
+#include "tests/support/eventually.h"
 
 namespace lockstep::launch {
 namespace {
 
 namespace fs = std::filesystem;
+using test::eventually;
 
 std::string read(const fs::path& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// True once `condition` holds; gives up after ten seconds.
-template <typename Condition>
-bool eventually(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
 }
 
 /// A process that has ended may stay as a zombie until init looks after it.

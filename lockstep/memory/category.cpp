@@ -16,7 +16,7 @@ namespace lockstep::memory {
 namespace {
 
 // What nobody tagged: batches made by loader threads, temporaries of set-up code.
-thread_local Category category_of_thread = Category::buffers;
+thread_local Category category_here = Category::buffers;
 
 // Never destroyed: tensors with static lifetime are freed after it would be.
 BlockCache& cache() {
@@ -29,7 +29,7 @@ void free_payload(void* payload) { cache().free(payload); }
 class TaggingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    void* const payload = bytes == 0 ? nullptr : cache().allocate(bytes, category_of_thread);
+    void* const payload = bytes == 0 ? nullptr : cache().allocate(bytes, category_here);
     return {payload, payload, &free_payload, c10::Device(c10::kCPU)};
   }
   [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &free_payload; }
@@ -68,9 +68,11 @@ void install() {
   LOCKSTEP_CHECK(c10::GetAllocator(c10::kCPU) == allocator, "another CPU allocator was installed");
 }
 
-Scope::Scope(Category category) noexcept : outer_(std::exchange(category_of_thread, category)) {}
+Scope::Scope(Category category) noexcept : outer_(std::exchange(category_here, category)) {}
 
-Scope::~Scope() { category_of_thread = outer_; }
+Category category_of_thread() noexcept { return category_here; }
+
+Scope::~Scope() { category_here = outer_; }
 
 Held::Held(Category category, std::int64_t bytes) : category_(category), bytes_(bytes) {
   cache().count_held(category_, bytes_);

@@ -36,6 +36,9 @@ class Scope {
   Category outer_;
 };
 
+/// What the innermost Scope of this thread says.
+[[nodiscard]] Category category_of_thread() noexcept;
+
 /// Counts memory that LibTorch's allocator did not hand out, a data set in a vector say, as long as
 /// it lives.
 class Held {

@@ -77,7 +77,7 @@ void GradientReducer::adopt_plan(const std::vector<std::size_t>& ready_order) {
 
 at::Tensor GradientReducer::new_flat() const {
   const memory::Scope scope(memory::Category::gradients);
-  return at::zeros({plan_.total + control_.size()}, at::TensorOptions().dtype(at::kFloat));
+  return group_.symmetric_zeros(plan_.total + control_.size(), at::kFloat);
 }
 
 std::span<float> GradientReducer::block() {

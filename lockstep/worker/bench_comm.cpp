@@ -47,9 +47,12 @@ bench::Request read_request(const std::string& file) {
 /// The tensors of one collective at one size, and the call that is timed.
 class Call {
  public:
-  Call(comm::Group& group, Collective op, const bench::Extent& extent) : group_(group), op_(op) {
+  Call(comm::Group& group, Collective op, const bench::Extent& extent, bool symmetric)
+      : group_(group), op_(op) {
     const auto options = at::TensorOptions().dtype(at::kFloat);
-    if (extent.part > 0) {
+    if (symmetric && op == Collective::all_reduce) {
+      full_ = group.symmetric_zeros(extent.full, at::kFloat).fill_(1);  // [F]
+    } else if (extent.part > 0) {
       full_ = at::ones({group.size(), extent.part}, options);  // [n, P]
       part_ = at::ones({extent.part}, options);                // [P]
     } else {
@@ -141,7 +144,7 @@ class CommBench {
 
   /// Collective. Every sample starts together: the barrier is not part of the time.
   void measure(comm::Group& group, const bench::Extent& extent, bench::Sample& sample) const {
-    Call call(group, sample.op, extent);
+    Call call(group, sample.op, extent, request_.symmetric);
     call.check();
     for (int i = 0; i < request_.warmup; ++i) {
       group.barrier();

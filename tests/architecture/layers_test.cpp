@@ -64,6 +64,20 @@ TEST(Layers, EveryIncludeIsAllowedByTheTable) {
       });
 }
 
+TEST(Layers, EveryEntryOfTheTableIsIncludedBySomeFileOfItsFolder) {
+  std::map<std::string, std::set<std::string>> unused;
+  for (const auto& [folder, layer] : layers()) unused[folder] = layer.may_include;
+  for_each_include([&](const SourceFile&, const std::string& folder, const std::string& included) {
+    unused[folder].erase(folder_of(included));
+  });
+  for (const auto& [folder, others] : unused) {
+    for (const auto& other : others) {
+      ADD_FAILURE() << "no file of lockstep/" << folder << " includes one of lockstep/" << other
+                    << ": take it off the line of " << folder << " in docs/layers.txt";
+    }
+  }
+}
+
 TEST(Layers, OnlyFoldersMarkedTIncludeLibTorch) {
   for_each_include(
       [](const SourceFile& file, const std::string& folder, const std::string& included) {

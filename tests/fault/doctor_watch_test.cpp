@@ -2,15 +2,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "lockstep/store/server.h"
-#include "tests/support/front_ranks.h"
+#include "tests/support/eventually.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 

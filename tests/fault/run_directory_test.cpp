@@ -10,9 +10,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 
@@ -166,10 +166,7 @@ TEST_F(RunDirectory, AResultFolderOfABenchmarkIsRefusedAlike) {
 
 TEST_F(RunDirectory, ASecondRunInItIsToldWhoHoldsItAndTheFirstGoesOn) {
   RunningProgram first(command({"--set", "run.steps=10000000", "--set", "checkpoint.every=3"}));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!has("checkpoints/step-6") && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  ASSERT_TRUE(eventually([&] { return has_done_step(4); })) << first.err_so_far();
   for (const auto& env : {std::vector<std::string>{}, kLoneRank}) {
     const ProgramResult second = train({"--set", "run.steps=9"}, env);
     EXPECT_EQ(second.exit_code, 2) << second.describe();
@@ -210,10 +207,7 @@ TEST_F(RunDirectory, AStartWithoutAStepOfItsOwnKeepsWhatWasMeasured) {
 
 TEST_F(RunDirectory, AStoppedRunPrintsTheWholeCommandThatGoesOn) {
   RunningProgram running(command({"--set", "run.steps=10000000"}));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!has("checkpoints/step-5") && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  ASSERT_TRUE(eventually([&] { return has_done_step(6); })) << running.err_so_far();
   running.send_signal(SIGINT);
   const ProgramResult stopped = running.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.describe();
@@ -224,11 +218,7 @@ TEST_F(RunDirectory, AStoppedRunPrintsTheWholeCommandThatGoesOn) {
 
 TEST_F(RunDirectory, RemovedDuringTheRunItsLogsAreNotPointedAt) {
   RunningProgram running(command({"--set", "run.steps=10000000", "--set", "checkpoint.every=0"}));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (read_file(folder_ / "run/events.jsonl").empty() &&
-         std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  ASSERT_TRUE(eventually([&] { return has_done_step(1); })) << running.err_so_far();
   fs::rename(folder_.path() / "run", folder_.path() / "gone");
   write_file(folder_ / "run", "a file in its place");
   running.send_signal(SIGTERM);

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/support/run_program.h"
 
 namespace lockstep::test {
@@ -124,14 +124,11 @@ TEST_P(SameNumbers, AKillInsideAnAccumulationChangesNothing) {
   const std::string run_dir = folder_ / "killed";
   {
     RunningProgram running(command(1, run_dir));
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    auto lines = [&] {
+    const auto seven_steps = [&] {
       const std::string events = read_file(run_dir + "/events.jsonl");
-      return std::count(events.begin(), events.end(), '\n');
+      return std::count(events.begin(), events.end(), '\n') >= 7;
     };
-    while (lines() < 7 && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    ASSERT_TRUE(eventually(seven_steps, std::chrono::milliseconds(1))) << running.err_so_far();
     running.send_signal(SIGKILL);  // the rank goes with it, wherever its four micro-batches stand
     EXPECT_EQ(running.wait().signal, SIGKILL);
   }

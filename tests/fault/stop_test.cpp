@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/socket.h"
+#include "tests/support/eventually.h"
 #include "tests/support/front_ranks.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
@@ -39,9 +40,6 @@ class Stop : public TinyRunTest {
     const auto words = set_words(sets);
     argv.insert(argv.end(), words.begin(), words.end());
     return std::make_unique<RunningProgram>(argv);
-  }
-  bool has_done_step(int step) const {
-    return has(read_file(folder_ / "run/events.jsonl"), "\"step\":" + std::to_string(step) + ",");
   }
   /// Both ranks are in their training loop.
   static bool in_loop(const RunningProgram& front) {

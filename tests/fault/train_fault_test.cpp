@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/store/server.h"
+#include "tests/support/eventually.h"
 #include "tests/support/front_ranks.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
@@ -33,10 +34,7 @@ class TrainFault : public TinyRunTest {
   std::unique_ptr<RunningProgram> start_long_run() const {
     auto running = std::make_unique<RunningProgram>(
         command({"--nproc-per-node", "2", "--set", "run.steps=10000000"}));
-    const bool trains = eventually([&] {
-      return read_file(folder_ / "run/events.jsonl").find("\"step\":3,") != std::string::npos;
-    });
-    EXPECT_TRUE(trains) << running->err_so_far();
+    EXPECT_TRUE(eventually([&] { return has_done_step(3); })) << running->err_so_far();
     return running;
   }
 };

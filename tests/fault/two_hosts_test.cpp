@@ -1,16 +1,18 @@
 // Ranks on two hosts, in two network namespaces of this machine: the same numbers as on one, and an
-// end with a name when the cable between them is cut.
+// end with a name when the cable between them is cut, and only then.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "tests/support/front_ranks.h"
+#include "tests/support/eventually.h"
 #include "tests/support/network_pair.h"
 #include "tests/support/run_program.h"
 
@@ -19,6 +21,11 @@ namespace {
 
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
+
+// How long the cable is bad; `make soak` takes five minutes.
+const std::chrono::seconds kSoak(std::getenv("LOCKSTEP_TEST_BAD_CABLE_S") != nullptr
+                                     ? std::atoi(std::getenv("LOCKSTEP_TEST_BAD_CABLE_S"))
+                                     : 1);
 
 constexpr const char* kRun = R"([model]
 family = "mlp"
@@ -40,12 +47,14 @@ first_bucket_mib = 0.05
 [run]
 )";
 
-// Who waits for the kernel's word of a lost connection (3.5 s) and then ends in order.
+// From the moment that nothing passes any more to the error, and to the end of the process.
 constexpr std::chrono::seconds kNoticed{5};
 constexpr std::chrono::seconds kSlowMachine{3};
 
 class TwoHosts : public testing::Test {
  protected:
+  explicit TwoHosts(Cable cable = Cable::good) : network_(cable) {}
+
   void write_run(const std::string& length) {
     write_file(folder_ / "run.toml", kRun + length + "\n");
   }
@@ -55,21 +64,53 @@ class TwoHosts : public testing::Test {
             "--quiet",           "--run-dir", folder_ / run_dir};
   }
 
-  /// Four ranks as torchrun starts them, two on each host; the first serves the store.
-  void start_ranks(const std::string& run_dir) {
-    for (int rank = 0; rank < 4; ++rank) {
-      const int host = rank / 2;
+  /// Ranks as torchrun starts them; the first serves the store. Groups of one rank a host are over
+  /// Gloo, of two over shared memory and Gloo.
+  void start_ranks(const std::string& run_dir, int on_each = 2) {
+    const std::string port = std::to_string(29500 + on_each);
+    for (int rank = 0; rank < 2 * on_each; ++rank) {
+      const int host = rank / on_each;
       ProgramOptions options;
+      options.deadline = kSoak + std::chrono::seconds(120);
       options.extra_env = {"RANK=" + std::to_string(rank),
-                           "WORLD_SIZE=4",
-                           "LOCAL_RANK=" + std::to_string(rank % 2),
-                           "LOCAL_WORLD_SIZE=2",
+                           "WORLD_SIZE=" + std::to_string(2 * on_each),
+                           "LOCAL_RANK=" + std::to_string(rank % on_each),
+                           "LOCAL_WORLD_SIZE=" + std::to_string(on_each),
                            "MASTER_ADDR=" + NetworkPair::address(0),
-                           "MASTER_PORT=29500",
+                           "MASTER_PORT=" + port,
                            std::string("LOCKSTEP_HOST_ID=") + (host == 0 ? "left" : "right")};
       ranks_.push_back(
           std::make_unique<RunningProgram>(network_.on_host(host, command(run_dir)), options));
     }
+  }
+
+  /// Two jobs that train until they are stopped: over Gloo, and over shared memory and Gloo.
+  void start_both() {
+    write_run("steps = 1000000");
+    start_ranks("pair", 1);
+    start_ranks("four", 2);
+    ASSERT_TRUE(eventually([&] { return steps("pair") > 5 && steps("four") > 5; }))
+        << ranks_.front()->err_so_far() << ranks_.back()->err_so_far();
+  }
+
+  std::ptrdiff_t steps(const std::string& run_dir) {
+    const std::string text = read_file(folder_ / (run_dir + "/events.jsonl"));
+    return std::count(text.begin(), text.end(), '\n');
+  }
+
+  /// \pre start_both(). \param since when the hosts have lost each other.
+  void expect_all_name_the_other_side(Clock::time_point since) {
+    const char* const pair[] = {"rank 1 (process", "rank 0 (process"};
+    const char* const four[] = {"has lost host right (ranks 2 and 3)",
+                                "has lost host left (ranks 0 and 1)"};
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const ProgramResult result = ranks_[i]->wait();
+      EXPECT_EQ(result.exit_code, 5) << result.describe();
+      EXPECT_THAT(result.err, HasSubstr(i < 2 ? pair[i] : four[(i - 2) / 2]));
+    }
+    const auto took = Clock::now() - since;
+    EXPECT_LT(took, kNoticed + kSlowMachine);
+    RecordProperty("noticed_ms", static_cast<int>(took / std::chrono::milliseconds(1)));
   }
 
   std::string hash(const std::string& run_dir) {
@@ -98,24 +139,31 @@ TEST_F(TwoHosts, TwoRanksOnEachEndInTheStateOfFourRanksOnOne) {
 }
 
 TEST_F(TwoHosts, ACutCableEndsEveryRankNamingTheOtherSide) {
-  write_run("steps = 1000000");
-  start_ranks("cut");
-  const std::string events = folder_ / "cut/events.jsonl";
-  ASSERT_TRUE(eventually([&] {
-    const std::string text = read_file(events);
-    return std::count(text.begin(), text.end(), '\n') > 5;
-  })) << ranks_.front()->err_so_far();
-  network_.cut();
+  start_both();
   const auto cut = Clock::now();
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const ProgramResult result = ranks_[rank]->wait();
-    EXPECT_EQ(result.exit_code, 5) << result.describe();
-    EXPECT_THAT(result.err, HasSubstr(rank < 2 ? "has lost host right (ranks 2 and 3)"
-                                               : "has lost host left (ranks 0 and 1)"));
+  network_.cut();
+  expect_all_name_the_other_side(cut);
+}
+
+class TwoHostsOverABadCable : public TwoHosts {
+ protected:
+  TwoHostsOverABadCable() : TwoHosts(Cable::relayed) {}
+};
+
+TEST_F(TwoHostsOverABadCable, LossAndDelayAreNoFaultButADeadDirectionIs) {
+  start_both();
+  network_.relay().set({.delay = std::chrono::milliseconds(100), .loss = 0.05});
+  auto seen = std::pair(steps("pair"), steps("four"));
+  for (const auto end = Clock::now() + kSoak; Clock::now() < end;) {
+    ASSERT_TRUE(eventually([&] {
+      return steps("pair") > seen.first && steps("four") > seen.second;
+    })) << ranks_.front()->err_so_far()
+        << ranks_.back()->err_so_far();
+    seen = std::pair(steps("pair"), steps("four"));
   }
-  const auto took = Clock::now() - cut;
-  EXPECT_LT(took, kNoticed + kSlowMachine);
-  RecordProperty("noticed_ms", static_cast<int>(took / std::chrono::milliseconds(1)));
+  const auto dead = Clock::now();
+  network_.relay().block(1);  // what the second host sends
+  expect_all_name_the_other_side(dead);
 }
 
 }  // namespace

@@ -2,14 +2,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/support/run_program.h"
 
 namespace lockstep::test {
@@ -183,11 +182,9 @@ TEST(BenchComm, AnMpirunThatFailsIsQuoted) {
 TEST(BenchComm, StoppedItEndsAsFailedAndSaysSo) {
   const TemporaryFolder folder;
   RunningProgram running(command(folder, {"--backend", "gloo", "--rounds", "100000"}));
-  const auto start = std::chrono::steady_clock::now();
-  while (running.out_so_far().find("round 1 of") == std::string::npos &&
-         std::chrono::steady_clock::now() - start < std::chrono::seconds(60)) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  ASSERT_TRUE(eventually([&] {
+    return running.out_so_far().find("round 1 of") != std::string::npos;
+  })) << running.err_so_far();
   running.send_signal(SIGINT);
   const ProgramResult result = running.wait();
   EXPECT_EQ(result.exit_code, 1) << result.describe();

@@ -3,14 +3,13 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "lockstep/comm/records/flight_folder.h"
+#include "tests/support/eventually.h"
 #include "tests/support/run_program.h"
 
 namespace lockstep::test {
@@ -67,15 +66,10 @@ TEST(DoctorWatch, GoesOnLookingUntilTheJobHasEnded) {
   const auto second = rank_in(folder, 1);
   RunningProgram watching(
       {program("lockstep"), "doctor", "watch", folder.path(), "--json", "--every", "0.1"});
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  const auto lines = [&] {
+  ASSERT_TRUE(eventually([&] {
     const std::string out = watching.out_so_far();
-    return std::count(out.begin(), out.end(), '\n');
-  };
-  while (lines() < 3 && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_GE(lines(), 3);
+    return std::count(out.begin(), out.end(), '\n') >= 3;
+  })) << watching.err_so_far();
   first->finish();
   second->finish();
   const auto result = watching.wait();
@@ -88,10 +82,7 @@ TEST(DoctorWatch, EndsOnCtrlC) {
   const auto first = rank_in(folder, 0);
   const auto second = rank_in(folder, 1);
   RunningProgram watching({program("lockstep"), "doctor", "watch", folder.path()});
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (watching.out_so_far().empty() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  ASSERT_TRUE(eventually([&] { return !watching.out_so_far().empty(); })) << watching.err_so_far();
   watching.send_signal(SIGINT);
   const auto result = watching.wait();
   EXPECT_EQ(result.exit_code, 0) << result.describe();

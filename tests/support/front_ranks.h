@@ -1,26 +1,13 @@
 // The processes of a running `lockstep train`, as a test of faults finds and watches them.
 #pragma once
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "tests/support/run_program.h"
 
 namespace lockstep::test {
-
-/// True once `condition` holds; gives up after a minute.
-template <typename Condition>
-bool eventually(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 /// Ended, or only waiting for init to look after it.
 inline bool is_gone(int pid) {
@@ -44,8 +31,7 @@ inline int find_child(int front, const std::string& file, const std::string& tex
 
 /// The worker process that `front` started as `rank`; 0 when there is none.
 inline int find_rank(int front, int rank) {
-  return find_child(front, "environ",
-                    std::string(1, '\0') + "RANK=" + std::to_string(rank) + '\0');
+  return find_child(front, "environ", std::string(1, '\0') + "RANK=" + std::to_string(rank) + '\0');
 }
 
 /// Whether the process has a handler of its own for `signal`.

@@ -15,8 +15,10 @@ using HostOf = std::function<std::string(int rank)>;
 /// The parent runs no body: it serves the store and waits (at most two minutes). Ranks are
 /// processes because LibTorch's CPU generator and autograd engine are global; they re-enter the
 /// same test and run only this call's body.
+/// \param victim a rank that SIGKILL must end.
 void run_ranks(int size, const std::function<void(comm::Group&)>& body,
-               comm::Backend backend = comm::Backend::automatic, const HostOf& host_of = {});
+               comm::Backend backend = comm::Backend::automatic, const HostOf& host_of = {},
+               int victim = -1);
 
 /// True in a rank process, where code before the first run_ranks is repeated.
 [[nodiscard]] bool in_rank_process();

@@ -37,6 +37,12 @@ class TinyRunTest : public testing::Test {
     return argv;
   }
 
+  /// As the events of the run say.
+  [[nodiscard]] bool has_done_step(int step, const std::string& run_dir = "run") const {
+    const std::string events = read_file(folder_.path() / run_dir / "events.jsonl");
+    return events.find("\"step\":" + std::to_string(step) + ",") != std::string::npos;
+  }
+
   TemporaryFolder folder_;
 };
 

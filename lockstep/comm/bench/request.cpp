@@ -40,6 +40,7 @@ std::string to_json_text(const Request& request) {
   json["rounds"] = request.rounds;
   json["first_round"] = request.first_round;
   json["pin"] = request.pin;
+  json["symmetric"] = request.symmetric;
   return to_line(json);
 }
 
@@ -60,6 +61,7 @@ Request request_from_json_text(const std::string& json) {
   request.rounds = count_of(fields, "rounds", 1);
   request.first_round = count_of(fields, "first_round", 1);
   request.pin = fields.flag_or("pin", true);
+  request.symmetric = fields.flag_or("symmetric", false);
   return request;
 }
 

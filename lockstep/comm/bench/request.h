@@ -17,7 +17,8 @@ struct Request {
   int warmup = 10;                  // calls before them
   int rounds = 5;                   // each: all of ours, then all of theirs
   int first_round = 1;
-  bool pin = true;  // one rank to a core
+  bool pin = true;         // one rank to a core
+  bool symmetric = false;  // all_reduce of symmetric memory, as gradient buckets are
 };
 
 /// Sizes that `op` is timed at, in order.

@@ -17,6 +17,7 @@ Request small_request() {
   request.rounds = 2;
   request.first_round = 4;
   request.pin = false;
+  request.symmetric = true;
   return request;
 }
 
@@ -32,6 +33,7 @@ TEST(Request, IsReadAsItWasWritten) {
   EXPECT_EQ(read.rounds, 2);
   EXPECT_EQ(read.first_round, 4);
   EXPECT_FALSE(read.pin);
+  EXPECT_TRUE(read.symmetric);
 }
 
 TEST(Request, ABarrierIsTimedOnceWhateverTheSizes) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "lockstep/base/limits.h"
@@ -26,19 +27,20 @@ constexpr milliseconds kAfterglow{200};
 
 }  // namespace
 
-Channel::Channel(int rank, std::vector<Fd> peers, std::vector<Card> cards, Limits limits)
+Channel::Channel(int rank, std::vector<Fd> peers, std::vector<Card> cards, Limits limits,
+                 OnEnd on_end)
     : rank_(rank),
       cards_(std::move(cards)),
       limits_(limits),
+      on_end_(std::move(on_end)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       last_look_(Clock::now()),
       trust_from_(last_look_) {
   if (!wake_) throw limit_fault("the control connections cannot be watched", errno);
   for (std::size_t r = 0; r < peers.size(); ++r) {
     if (static_cast<int>(r) == rank) continue;
-    Peer& peer = peers_.emplace_back();
-    peer.rank = static_cast<int>(r);
-    peer.socket = std::move(peers[r]);
+    Peer& peer = peers_.emplace_back(
+        Peer{static_cast<int>(r), std::move(peers[r]), Knocks(cards_[r].host, cards_[r].port)});
     peer.heard = peer.told = last_look_;
   }
   thread_ = std::thread([this] { run(); });
@@ -51,7 +53,15 @@ Channel::~Channel() {
 
 void Channel::enter(const shm::Fingerprint& fingerprint, std::string_view site) {
   const std::lock_guard lock(mutex_);
-  const bool at_once = moving_.fetch_add(1) == 0;
+  announce(fingerprint, site, moving_.fetch_add(1) == 0);
+}
+
+void Channel::declare(const shm::Fingerprint& fingerprint, std::string_view site) {
+  const std::lock_guard lock(mutex_);
+  announce(fingerprint, site, false);
+}
+
+void Channel::announce(const shm::Fingerprint& fingerprint, std::string_view site, bool at_once) {
   Frame frame{Word::entered,       false,       0,
               entered_.load() + 1, fingerprint, std::string(site.substr(0, shm::kSiteBytes - 1))};
   own_.push_back({fingerprint, frame.text});
@@ -142,7 +152,8 @@ void Channel::salvage(std::uint64_t sequence, const Transfer& transfer) {
   std::unique_lock lock(news_mutex_);
   ++waiters_;
   awaited_ = nullptr;
-  news_.wait_for(lock, kAfterglow, [&] { return transfer.load() != DataState::moving; });
+  news_.wait_until(lock, ended_at_ + kAfterglow,
+                   [&] { return transfer.load() != DataState::moving; });
   --waiters_;
 }
 
@@ -161,6 +172,11 @@ void Channel::await_words(std::uint64_t sequence, milliseconds limit) {
 void Channel::abort(End reason) {
   const std::lock_guard lock(mutex_);
   end(std::move(reason));
+}
+
+void Channel::abandon(std::string reason) {
+  const std::lock_guard lock(mutex_);
+  if (!over_.load()) conclude({false, std::move(reason)});
 }
 
 std::optional<End> Channel::over(milliseconds patience) {
@@ -197,25 +213,34 @@ void Channel::leave() {
 void Channel::close() {
   if (!thread_.joinable()) return;
   stop_.store(true);
+  wake_thread();
+  thread_.join();
+}
+
+void Channel::wake_thread() const {
   const std::uint64_t one = 1;
   (void)!::write(wake_.get(), &one, sizeof one);
-  thread_.join();
 }
 
 void Channel::run() {
   while (!stop_.load()) {
     wait_for_news();
-    const std::lock_guard lock(mutex_);
-    const auto now = Clock::now();
-    // After a gap this rank was stopped itself, perhaps with all others: give them time to go on.
-    if (now - last_look_ > limits_.silence / 2) trust_from_ = now + limits_.silence;
-    last_look_ = now;
-    for (Peer& peer : peers_) send(peer);
-    if (over_.load() || leaving_) continue;
-    beat(now);
-    look();
-    judge_silence(now);
+    tend();
+    if (over_.load() && on_end_) std::exchange(on_end_, nullptr)(end_);
   }
+}
+
+void Channel::tend() {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  // After a gap this rank was stopped itself, perhaps with all others: give them time to go on.
+  if (now - last_look_ > limits_.silence / 2) trust_from_ = now + limits_.silence;
+  last_look_ = now;
+  for (Peer& peer : peers_) send(peer);
+  if (over_.load() || leaving_) return;
+  beat(now);
+  look();
+  judge_silence(now);
 }
 
 /// Returns at the latest when it is time to look. What peers say does not wake it, or every
@@ -234,6 +259,8 @@ void Channel::wait_for_news() {
     }
   }
   (void)::poll(watched.data(), watched.size(), static_cast<int>(limits_.look.count()));
+  std::uint64_t calls = 0;
+  (void)!::read(wake_.get(), &calls, sizeof calls);
 }
 
 void Channel::look() {
@@ -250,6 +277,7 @@ void Channel::read(Peer& peer) {
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) {
       peer.gone = Clock::now();
+      peer.error = n == 0 || errno == ECONNRESET ? 0 : errno;
       return;
     }
     peer.heard = Clock::now();
@@ -323,26 +351,39 @@ void Channel::judge() {
     // What it entered may be complete, and the rest of its data still on its way here. If it is
     // not, the data fails where it was to come from this peer.
     const bool late = moving_.load() > 0 && Clock::now() - *peer.gone > limits_.silence;
-    if (owes || late || data_failed_.load()) end({false, name(peer) + " ended"});
+    if (!owes && !late && !data_failed_.load()) continue;
+    end({false, peer.error == 0 ? name(peer) + " ended"
+                                : name(peer) + " cannot be reached: " +
+                                      std::generic_category().message(peer.error)});
   }
 }
 
 void Channel::judge_silence(Clock::time_point now) {
-  const ProcessIdentity& own = cards_[static_cast<std::size_t>(rank_)].process;
   if (now < trust_from_) return;
-  for (const Peer& peer : peers_) {
+  for (Peer& peer : peers_) {
     if (over_.load()) return;
-    if (peer.left || peer.gone) continue;
-    const auto silent = std::chrono::duration_cast<milliseconds>(now - peer.heard);
-    const auto& process = cards_[static_cast<std::size_t>(peer.rank)].process;
-    if (silent > limits_.look_at_process && look_at(process, own).state == ProcessState::stopped) {
-      end({false,
-           name(peer) + " is stopped (state T): kill -CONT lets it go on, but not this group"});
-    } else if (silent > limits_.silence) {
-      end({false, name(peer) + " has not been heard for " + std::to_string(silent.count()) +
-                      " ms: the network to its host is cut, or the host is down or stopped"});
-    }
+    if (!peer.left && !peer.gone) judge_silence(peer, now);
   }
+}
+
+void Channel::judge_silence(Peer& peer, Clock::time_point now) {
+  const auto silent = now - peer.heard;
+  if (silent <= limits_.knock) return peer.knocks.stop();
+  peer.knocks.tend(now);
+  const ProcessIdentity& own = cards_[static_cast<std::size_t>(rank_)].process;
+  const auto& process = cards_[static_cast<std::size_t>(peer.rank)].process;
+  if (silent > limits_.look_at_process && look_at(process, own).state == ProcessState::stopped) {
+    return end({false, name(peer) + " is stopped (state T): kill -CONT lets it go on, but not this "
+                                    "group"});
+  }
+  const auto answered = peer.knocks.answered();
+  const bool is_in_reach = answered && now - *answered < limits_.silence - limits_.knock;
+  if (silent <= (is_in_reach ? limits_.patience : limits_.silence)) return;
+  const auto silent_ms = std::chrono::duration_cast<milliseconds>(silent).count();
+  end({false, name(peer) + " has not been heard for " + std::to_string(silent_ms) + " ms" +
+                  (is_in_reach ? ", though its host answers: it is stopped, or starved"
+                               : " and its host does not answer: the network to it is cut, or it "
+                                 "is down")});
 }
 
 void Channel::beat(Clock::time_point now) {
@@ -376,17 +417,23 @@ void Channel::send(Peer& peer) {
 
 void Channel::end(End reason) {
   if (over_.load()) return;
-  {
-    const std::lock_guard lock(news_mutex_);
-    end_ = std::move(reason);
-    over_.store(true);
-  }
-  news_.notify_all();
+  conclude(std::move(reason));
   for (Peer& peer : peers_) {
     peer.hang_up = true;  // wakes the peer's thread
     tell(peer,
          {Word::abort, end_.disagreement, static_cast<std::uint32_t>(rank_), 0, {}, end_.reason});
   }
+}
+
+void Channel::conclude(End reason) {
+  {
+    const std::lock_guard lock(news_mutex_);
+    end_ = std::move(reason);
+    ended_at_ = Clock::now();
+    over_.store(true);
+  }
+  news_.notify_all();
+  wake_thread();
 }
 
 std::string Channel::name(const Peer& peer) const {

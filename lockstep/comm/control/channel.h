@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "lockstep/comm/control/door.h"
 #include "lockstep/comm/control/frame.h"
+#include "lockstep/comm/control/knocks.h"
 
 namespace lockstep::comm::control {
 
@@ -37,11 +39,20 @@ struct End {
 
 struct Limits {
   std::chrono::milliseconds heartbeat{1000};  // at least so often every peer hears something
-  std::chrono::milliseconds silence{5000};    // of a peer, before it is lost
-  /// Of a peer on this host, before its process is looked at: it may be stopped.
+  /// How long a peer says nothing before its host is knocked at,
+  std::chrono::milliseconds knock{1500};
+  /// before its process is looked at, if it is one of this host: it may be stopped,
   std::chrono::milliseconds look_at_process{2000};
+  /// before it is lost, if its host does not answer either: sooner than 5 s, which others may rely
+  /// on,
+  std::chrono::milliseconds silence{4000};
+  /// and if it does: lost packets and a machine that swaps hold up what it says.
+  std::chrono::milliseconds patience{15000};
   std::chrono::milliseconds look{50};  // how long what came may lie unread
 };
+
+/// Told of the end of a group, once, by the channel's own thread.
+using OnEnd = std::function<void(const End& end)>;
 
 /// One connection to every other rank, and a thread that watches them. Every collective is
 /// announced by its fingerprint; the first difference, lost peer or abort ends the group on all
@@ -49,17 +60,23 @@ struct Limits {
 class Channel {
  public:
   /// \param peers from Door::meet(). \param cards of all ranks.
-  Channel(int rank, std::vector<Fd> peers, std::vector<Card> cards, Limits limits = {});
+  Channel(int rank, std::vector<Fd> peers, std::vector<Card> cards, Limits limits = {},
+          OnEnd on_end = {});
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
   /// As leave() and close().
   ~Channel();
 
-  /// Number of the collective that this rank enters next, from 1.
-  [[nodiscard]] std::uint64_t next_sequence() const { return entered_.load() + 1; }
+  /// Number of the collective that this rank entered last; the first is 1.
+  [[nodiscard]] std::uint64_t entered() const { return entered_.load(); }
   /// Tells everybody that this rank enters a collective; with others in flight at the latest when
   /// one of them ends or somebody waits. Does not block.
   void enter(const shm::Fingerprint& fingerprint, std::string_view site);
+  /// The same for a collective whose data moves in steps, each between data_begins() and
+  /// data_ended(), or not over this rank. The others hear of it when this rank waits or the data of
+  /// a step has ended, at the latest after Limits::look.
+  void declare(const shm::Fingerprint& fingerprint, std::string_view site);
+  void data_begins() { moving_.fetch_add(1); }
   /// Its data came or failed.
   void data_ended(Transfer& transfer, bool ok);
 
@@ -71,6 +88,8 @@ class Channel {
 
   /// Ends the group on every rank; the first reason stands. Does not block.
   void abort(End end);
+  /// Ends it here, without a word to the others.
+  void abandon(std::string reason);
   /// Whether the group is over. \param patience for word of it: the data may notice first.
   [[nodiscard]] std::optional<End> over(std::chrono::milliseconds patience = {});
   /// "rank 1 has not entered it", "all ranks entered it".
@@ -88,8 +107,9 @@ class Channel {
     std::string site;
   };
   struct Peer {
-    int rank = 0;
-    Fd socket{};
+    int rank;
+    Fd socket;
+    Knocks knocks;
     FrameReader reader{};
     std::string unsent{};
     std::deque<Entry> entries{};  // that this rank has not entered yet
@@ -98,6 +118,7 @@ class Channel {
     Clock::time_point heard{};
     Clock::time_point told{};
     std::optional<Clock::time_point> gone{};  // its connection ended
+    int error = 0;                            // with which; 0 = as those of a process that ended
     bool left = false;
     bool hang_up = false;  // once everything is sent
   };
@@ -105,17 +126,23 @@ class Channel {
   void send_held_back();
   void run();
   void wait_for_news();
-  void look();  // the following with mutex_ held
+  void wake_thread() const;
+  void tend();
+  // The following with mutex_ held:
+  void announce(const shm::Fingerprint& fingerprint, std::string_view site, bool at_once);
+  void look();
   void read(Peer& peer);
   void take(Peer& peer, Frame& frame);
   void compare(Peer& peer);
   void update_agreed();
   void judge();
   void judge_silence(Clock::time_point now);
+  void judge_silence(Peer& peer, Clock::time_point now);
   void beat(Clock::time_point now);
   void tell(Peer& peer, const Frame& frame);
   void send(Peer& peer);
   void end(End end);
+  void conclude(End end);
   [[nodiscard]] std::string name(const Peer& peer) const;
   void await_data(const Transfer& transfer, std::chrono::milliseconds limit);
   void salvage(std::uint64_t sequence, const Transfer& transfer);
@@ -124,7 +151,8 @@ class Channel {
   const int rank_;
   const std::vector<Card> cards_;
   const Limits limits_;
-  Fd wake_;  // readable when the thread must look at once
+  OnEnd on_end_;  // the thread's
+  Fd wake_;       // readable when the thread must look at once
 
   std::mutex mutex_;
   std::vector<Peer> peers_;
@@ -145,7 +173,8 @@ class Channel {
   const Transfer* awaited_ = nullptr;  // by the only waiter; null = look at waiters_
   int waiters_ = 0;
   std::atomic<bool> over_{false};
-  End end_;  // set before over_
+  End end_;  // this and the next are set before over_
+  Clock::time_point ended_at_{};
 
   std::thread thread_;
 };

@@ -15,9 +15,11 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/control/silent_port_testing.h"
 #include "lockstep/comm/control/slow_link_testing.h"
 #include "lockstep/comm/records/process_state.h"
 #include "lockstep/comm/shm/fingerprint.h"
@@ -30,7 +32,7 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 using testing::HasSubstr;
 using Sockets = std::vector<Fd>;
-using Body = std::function<void(int rank, Sockets sockets, const std::vector<Card>& cards)>;
+using Body = std::function<void(int rank, Sockets sockets, std::vector<Card> cards)>;
 
 /// The doors' cards can be changed before anybody connects: a proxy stands in for a rank.
 void on_ranks(
@@ -70,8 +72,8 @@ shm::Fingerprint sum_of(std::uint64_t count) {
 Outcome enter_and_wait(Channel& channel, const shm::Fingerprint& fingerprint,
                        std::string_view site = {}) {
   Transfer transfer{DataState::moving};
-  const std::uint64_t sequence = channel.next_sequence();
   channel.enter(fingerprint, site);
+  const std::uint64_t sequence = channel.entered();
   channel.data_ended(transfer, true);
   return channel.wait(sequence, transfer, seconds(20));
 }
@@ -198,6 +200,66 @@ TEST(ControlChannel, ARankWhoseConnectionsEndIsNamedByTheOthers) {
   });
 }
 
+TEST(ControlChannel, StepsOfADeclaredCollectiveAreDoneWhenAllHaveDeclaredIt) {
+  on_channels(3, [](int rank, Channel& channel) {
+    for (std::uint64_t i = 1; i <= 50; ++i) {
+      channel.declare(sum_of(i), "bucket");
+      const Transfer no_data{DataState::there};
+      if (rank == 2 && i % 2 == 0) {  // takes no part in the data
+        EXPECT_EQ(channel.wait(i, no_data, seconds(20)), Outcome::done);
+        continue;
+      }
+      for (int step = 0; step < 3; ++step) {
+        Transfer transfer{DataState::moving};
+        channel.data_begins();
+        channel.data_ended(transfer, true);
+        EXPECT_EQ(channel.wait(i, transfer, seconds(20)), Outcome::done);
+      }
+    }
+  });
+}
+
+TEST(ControlChannel, OtherDeclarationsAreFoundThoughNobodyWaits) {
+  on_channels(2, [](int rank, Channel& channel) {
+    channel.declare(sum_of(8), {});
+    channel.declare(sum_of(static_cast<std::uint64_t>(rank) + 1), {});
+    EXPECT_THAT(reason_of(channel), HasSubstr("collective #2: rank 0 entered all_reduce"));
+  });
+}
+
+TEST(ControlChannel, ItsThreadTellsOfTheEndOnce) {
+  on_ranks(2, [](int rank, Sockets sockets, const std::vector<Card>& cards) {
+    std::atomic<int> told{0};
+    std::promise<std::string> reason;
+    Channel channel(rank, std::move(sockets), cards, {}, [&](const End& end) {
+      if (told.fetch_add(1) == 0) reason.set_value(end.reason);
+    });
+    if (rank == 0) channel.abort({false, "rank 0 ran out of data"});
+    EXPECT_EQ(reason.get_future().get(), "rank 0 ran out of data");
+    channel.abort({false, "another reason"});
+    channel.close();
+    EXPECT_EQ(told.load(), 1);
+  });
+}
+
+TEST(ControlChannel, WhatIsAbandonedIsOverHereAndNowhereElse) {
+  std::promise<void> looked;
+  const auto has_looked = looked.get_future().share();
+  on_channels(2, [&](int rank, Channel& channel) {
+    EXPECT_EQ(enter_and_wait(channel, sum_of(1)), Outcome::done);
+    if (rank == 0) {
+      Transfer never{DataState::moving};
+      channel.enter(sum_of(2), {});
+      channel.abandon("the group was closed");
+      EXPECT_EQ(channel.wait(2, never, seconds(20)), Outcome::over);
+      EXPECT_EQ(reason_of(channel), "the group was closed");
+      return has_looked.wait();
+    }
+    EXPECT_FALSE(channel.over(milliseconds(150)).has_value());
+    looked.set_value();
+  });
+}
+
 TEST(ControlChannel, ATimeOutNamesWhoHasNotEntered) {
   std::promise<void> over;
   const auto is_over = over.get_future().share();
@@ -211,16 +273,40 @@ TEST(ControlChannel, ATimeOutNamesWhoHasNotEntered) {
   });
 }
 
-TEST(ControlChannel, APeerThatFallsSilentIsLost) {
-  const Limits limits{.heartbeat = milliseconds(50), .silence = milliseconds(400)};
+/// What rank 0 says of a rank that says nothing, and after how long.
+std::pair<std::string, steady_clock::duration> verdict_on_silence(const Limits& limits,
+                                                                  int knock_at) {
   std::promise<void> over;
   const auto is_over = over.get_future().share();
-  on_ranks(2, [&](int rank, Sockets sockets, const std::vector<Card>& cards) {
-    if (rank == 1) return is_over.wait();  // its host is down: nothing comes, nothing ends
+  std::pair<std::string, steady_clock::duration> verdict;
+  on_ranks(2, [&](int rank, Sockets sockets, std::vector<Card> cards) {
+    if (rank == 1) return is_over.wait();  // nothing comes, nothing ends
+    if (knock_at != 0) cards[1].port = knock_at;
+    const auto start = steady_clock::now();
     Channel channel(rank, std::move(sockets), cards, limits);
-    EXPECT_THAT(reason_of(channel), HasSubstr("has not been heard for"));
+    verdict = {reason_of(channel), steady_clock::now() - start};
     over.set_value();
   });
+  return verdict;
+}
+
+TEST(ControlChannel, APeerThatFallsSilentWithItsHostIsLost) {
+  const SilentPort nobody;
+  const auto [reason, took] = verdict_on_silence(
+      {.heartbeat = milliseconds(50), .knock = milliseconds(100), .silence = milliseconds(400)},
+      nobody.number());
+  EXPECT_THAT(reason, HasSubstr("its host does not answer: the network to it is cut"));
+  EXPECT_LT(took, seconds(5)) << "its patience is 15 s";
+}
+
+TEST(ControlChannel, APeerWhoseHostAnswersIsGivenMoreTime) {
+  const auto [reason, took] = verdict_on_silence({.heartbeat = milliseconds(50),
+                                                  .knock = milliseconds(50),
+                                                  .silence = milliseconds(600),
+                                                  .patience = milliseconds(900)},
+                                                 0);
+  EXPECT_THAT(reason, HasSubstr("though its host answers: it is stopped, or starved"));
+  EXPECT_GE(took, milliseconds(900));
 }
 
 TEST(ControlChannel, AStoppedProcessOfThisHostIsToldFromADeadNetwork) {
@@ -230,7 +316,9 @@ TEST(ControlChannel, AStoppedProcessOfThisHostIsToldFromADeadNetwork) {
   }
   ::kill(child, SIGSTOP);
   ::waitpid(child, nullptr, WUNTRACED);
-  const Limits limits{.heartbeat = milliseconds(50), .look_at_process = milliseconds(200)};
+  const Limits limits{.heartbeat = milliseconds(50),
+                      .knock = milliseconds(100),
+                      .look_at_process = milliseconds(200)};
   std::promise<void> over;
   const auto is_over = over.get_future().share();
   on_ranks(
@@ -250,7 +338,8 @@ TEST(ControlChannel, AStoppedProcessOfThisHostIsToldFromADeadNetwork) {
 }
 
 TEST(ControlChannel, ARoundTripOf200MillisecondsIsNoFault) {
-  const Limits limits{.heartbeat = milliseconds(400), .silence = milliseconds(2000)};
+  const Limits limits{
+      .heartbeat = milliseconds(400), .knock = milliseconds(800), .silence = milliseconds(2000)};
   std::unique_ptr<SlowLink> link;
   on_ranks(
       2,
@@ -267,7 +356,8 @@ TEST(ControlChannel, ARoundTripOf200MillisecondsIsNoFault) {
 }
 
 TEST(ControlChannel, BothSidesOfACutLinkNoticeAndAThirdRankHearsOfIt) {
-  const Limits limits{.heartbeat = milliseconds(50), .silence = milliseconds(500)};
+  const Limits limits{
+      .heartbeat = milliseconds(50), .knock = milliseconds(100), .patience = milliseconds(500)};
   std::unique_ptr<SlowLink> link;
   std::atomic<int> through{0};
   on_ranks(

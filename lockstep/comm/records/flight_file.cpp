@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -146,7 +146,7 @@ class Parser {
     record.index = not_negative(bytes, offsetof(Words, index), "record number");
     if (record.index == 0) return;  // locked by an update that came after nothing
     need((word(record.index) - 1) % capacity_ == slot, "place of a record");
-    record.sequence = not_negative(bytes, offsetof(Words, sequence), "sequence");
+    const std::int64_t sequence = not_negative(bytes, offsetof(Words, sequence), "sequence");
     record.count = not_negative(bytes, offsetof(Words, count), "count");
     record.bytes = not_negative(bytes, offsetof(Words, bytes), "bytes");
     record.entered_ns = not_negative(bytes, offsetof(Words, entered_ns), "time entered");
@@ -154,13 +154,30 @@ class Parser {
     record.finished_ns = not_negative(bytes, offsetof(Words, finished_ns), "time finished");
     const auto state = load<std::uint64_t>(bytes, offsetof(Words, state_and_group));
     need((state & 0xffU) < kCollectiveStates, "state of a record");
-    need(state >> 8 < flight_.groups.size(), "group of a record");
     record.state = static_cast<CollectiveState>(state & 0xffU);
-    record.group = state >> 8;
+    record.group = state >> 8 & 0xffU;
+    need(record.group < flight_.groups.size(), "group of a record");
+    record.message = message_of(state >> 16, sequence);
+    if (!record.message) record.sequence = sequence;
     record.op = text(bytes, offsetof(Words, op), sizeof(Words::op));
     record.dtype = text(bytes, offsetof(Words, dtype), sizeof(Words::dtype));
     record.site = text(bytes, offsetof(Words, site), sizeof(Words::site));
     flight_.records.push_back(std::move(record));
+  }
+
+  [[nodiscard]] std::optional<MessageEnd> message_of(std::uint64_t word, std::int64_t tag) const {
+    const auto kind = static_cast<flight::RecordKind>(word & 0xffU);
+    const std::uint64_t peer = word >> 16;
+    need((word & 0xffU) < flight::kRecordKinds && (word >> 8 & 0xffU) == 0, "kind of a record");
+    if (kind == flight::RecordKind::collective) {
+      need(peer == 0, "peer of a collective");
+      return std::nullopt;
+    }
+    need(peer <= flight::kMaxWorldSize, "peer of a message");
+    need(tag <= UINT32_MAX, "tag of a message");
+    return MessageEnd{.sends = kind == flight::RecordKind::send,
+                      .peer = static_cast<int>(peer) - 1,
+                      .tag = static_cast<std::int32_t>(static_cast<std::uint32_t>(tag))};
   }
 
   [[nodiscard]] static std::uint64_t word(std::int64_t value) {

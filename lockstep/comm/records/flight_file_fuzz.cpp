@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/records/flight_file.h"
@@ -17,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::int64_t last = 0;
     for (const comm::CollectiveRecord& record : flight.records) {
       LOCKSTEP_CHECK(record.index >= last && record.group < flight.groups.size(), "wrong accepted");
+      LOCKSTEP_CHECK(!record.message || record.message->peer >= -1, "a peer that cannot be");
       last = record.index;
     }
     const comm::RankView view{flight, {}, flight.heartbeat_ns};

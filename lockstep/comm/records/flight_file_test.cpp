@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/records/flight_layout.h"
@@ -76,7 +75,7 @@ TEST_F(FlightFile, EveryFieldOutOfItsRangeIsRefusedByName) {
   };
   using flight::Header;
   EXPECT_EQ(refused(offsetof(Header, magic), std::uint64_t{1}), "wrong magic");
-  EXPECT_EQ(refused(offsetof(Header, version), 2U), "wrong version");
+  EXPECT_EQ(refused(offsetof(Header, version), 1U), "wrong version");
   EXPECT_EQ(refused(offsetof(Header, header_bytes), 64U), "wrong header size");
   EXPECT_EQ(refused(offsetof(Header, record_bytes), 1U), "wrong record size");
   EXPECT_EQ(refused(offsetof(Header, capacity), 0U), "wrong capacity");
@@ -106,6 +105,11 @@ TEST_F(FlightFile, ARecordOutOfItsRangeIsRefused) {
   EXPECT_EQ(refused(offsetof(Words, entered_ns), 1ULL << 63), "wrong time entered");
   EXPECT_EQ(refused(offsetof(Words, state_and_group), 4), "wrong state of a record");
   EXPECT_EQ(refused(offsetof(Words, state_and_group), 1 << 8), "wrong group of a record");
+  EXPECT_EQ(refused(offsetof(Words, state_and_group), 3 << 16), "wrong kind of a record");
+  EXPECT_EQ(refused(offsetof(Words, state_and_group), 1 << 24), "wrong kind of a record");
+  EXPECT_EQ(refused(offsetof(Words, state_and_group), 1ULL << 32), "wrong peer of a collective");
+  EXPECT_EQ(refused(offsetof(Words, state_and_group), 2U << 16 | 1ULL << 60),
+            "wrong peer of a message");
 }
 
 TEST_F(FlightFile, AFileThatIsCutOffOrNoneIsRefused) {

@@ -1,7 +1,6 @@
 // The flight files of all ranks of a job, looked at together.
 #pragma once
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -15,7 +15,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 using Word = std::atomic<std::uint64_t>;
 
 inline constexpr std::uint64_t kMagic = 0x544847494c46534cULL;  // "LSFLIGHT"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::uint32_t kCapacity = 4096;         // records of a recorder
 inline constexpr std::uint32_t kMaxCapacity = 1U << 16;  // that a reader accepts
 inline constexpr std::uint32_t kMaxWorldSize = 1U << 16;
@@ -66,16 +66,19 @@ inline constexpr std::size_t kHeaderBytes = 4096;
 static_assert(sizeof(Header) == kHeaderBytes);
 static_assert(offsetof(Header, next) == 192 && offsetof(Header, groups) == 320);
 
+enum class RecordKind : std::uint8_t { collective, send, receive };
+inline constexpr std::uint64_t kRecordKinds = 3;
+
 /// A record as words, so that each can be written and read on its own.
 struct RecordWords {
   std::uint64_t index;
-  std::uint64_t sequence;
+  std::uint64_t sequence;  // of a message: its tag
   std::uint64_t count;
   std::uint64_t bytes;
   std::uint64_t entered_ns;
   std::uint64_t started_ns;
   std::uint64_t finished_ns;
-  std::uint64_t state_and_group;  // state in the low byte, group from bit 8
+  std::uint64_t state_and_group;  // from bit 0 state, 8 group, 16 RecordKind, 32 peer + 1
   std::array<char, 24> op;
   std::array<char, 16> dtype;
   std::array<char, 80> site;

@@ -2,7 +2,6 @@
 
 #include <time.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <new>
@@ -35,8 +34,16 @@ void put(std::array<char, n>& field, std::string_view text) {
   text.copy(field.data(), n - 1);
 }
 
-std::uint64_t state_word(CollectiveState state, std::size_t group) {
-  return static_cast<std::uint64_t>(state) | static_cast<std::uint64_t>(group) << 8;
+std::uint64_t state_word(CollectiveState state, std::size_t rest) {
+  return static_cast<std::uint64_t>(state) | static_cast<std::uint64_t>(rest) << 8;
+}
+
+/// What follows the state: the group, and of a message its direction and the other rank.
+std::uint64_t place_word(std::size_t group, const MessageEnd* end) {
+  if (end == nullptr) return group;
+  const auto kind = end->sends ? flight::RecordKind::send : flight::RecordKind::receive;
+  return group | static_cast<std::uint64_t>(kind) << 8 |
+         static_cast<std::uint64_t>(end->peer + 1) << 24;
 }
 
 /// The right to write a slot, by making its version odd. Readers never hold it.
@@ -183,24 +190,41 @@ FlightRecorder::GroupId FlightRecorder::add_group(std::string_view name, int ran
 Ticket FlightRecorder::begin(GroupId group, std::string_view op, std::string_view dtype,
                              std::int64_t count, std::int64_t bytes, std::string_view site) {
   if (group >= flight::kMaxGroups) return {};
-  flight::Header& h = header();
   flight::RecordWords record{};
-  record.sequence = h.groups[group].entered.fetch_add(1, std::memory_order_relaxed) + 1;
-  record.index = h.next.fetch_add(1, std::memory_order_relaxed) + 1;
+  record.sequence = header().groups[group].entered.fetch_add(1, std::memory_order_relaxed) + 1;
   record.count = word(count);
   record.bytes = word(bytes);
+  record.state_and_group = state_word(CollectiveState::entered, place_word(group, nullptr));
+  return {add(record, op, dtype, site), static_cast<std::int64_t>(record.sequence)};
+}
+
+Ticket FlightRecorder::begin_message(GroupId group, const MessageEnd& end, std::string_view dtype,
+                                     std::int64_t count, std::int64_t bytes,
+                                     std::string_view site) {
+  if (group >= flight::kMaxGroups) return {};
+  flight::RecordWords record{};
+  record.sequence = static_cast<std::uint32_t>(end.tag);
+  record.count = word(count);
+  record.bytes = word(bytes);
+  record.state_and_group = state_word(CollectiveState::entered, place_word(group, &end));
+  return {add(record, end.sends ? "send" : "recv", dtype, site), 0};
+}
+
+/// \returns its index; 0 when its place is taken by a writer that was put aside.
+std::uint64_t FlightRecorder::add(flight::RecordWords& record, std::string_view op,
+                                  std::string_view dtype, std::string_view site) {
+  flight::Header& h = header();
+  record.index = h.next.fetch_add(1, std::memory_order_relaxed) + 1;
   record.entered_ns = word(monotonic_ns());
-  record.state_and_group = state_word(CollectiveState::entered, group);
   put(record.op, op);
   put(record.dtype, dtype);
   put(record.site, site);
-  const Ticket ticket{record.index, static_cast<std::int64_t>(record.sequence)};
   h.heartbeat.store(record.entered_ns, std::memory_order_relaxed);
   SlotWriter writer(slot_of(record.index));
-  if (!writer.owns()) return {0, ticket.sequence};
+  if (!writer.owns()) return 0;
   const auto words = std::bit_cast<std::array<std::uint64_t, flight::kRecordWords>>(record);
   for (std::size_t i = 0; i < words.size(); ++i) writer.set(i, words[i]);
-  return ticket;
+  return record.index;
 }
 
 void FlightRecorder::started(Ticket ticket) {

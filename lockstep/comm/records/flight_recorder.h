@@ -1,6 +1,5 @@
 // The flight recorder: a rank's last 4096 collectives over all its groups, and what it does now.
 #pragma once
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +15,10 @@
 
 namespace lockstep::comm {
 
-/// One collective that was begun; index 0 = it is not recorded.
+/// One collective or message that was begun; index 0 = it is not recorded.
 struct Ticket {
-  std::uint64_t index = 0;    // among all collectives of the rank
-  std::int64_t sequence = 0;  // in the group, from 1
+  std::uint64_t index = 0;    // among all of the rank
+  std::int64_t sequence = 0;  // in the group, from 1; 0 = a message
 };
 
 /// Thread-safe. A record costs tens of nanoseconds and takes no lock that a reader holds; readers
@@ -49,9 +48,13 @@ class FlightRecorder {
   /// This rank enters a collective. Texts too long for their field are cut.
   [[nodiscard]] Ticket begin(GroupId group, std::string_view op, std::string_view dtype,
                              std::int64_t count, std::int64_t bytes, std::string_view site);
+  /// This rank begins to send or to receive: "send" or "recv". Counts as none of the group's
+  /// collectives.
+  [[nodiscard]] Ticket begin_message(GroupId group, const MessageEnd& end, std::string_view dtype,
+                                     std::int64_t count, std::int64_t bytes, std::string_view site);
   /// The backend has it.
   void started(Ticket ticket);
-  /// The first end of a collective stands; one that has left the ring is forgotten.
+  /// The first end of a record stands; one that has left the ring is forgotten.
   void ended(Ticket ticket, bool ok);
 
   void set_phase(Phase phase);
@@ -64,6 +67,8 @@ class FlightRecorder {
  private:
   [[nodiscard]] flight::Header& header() const;
   [[nodiscard]] flight::Slot& slot_of(std::uint64_t index) const;
+  [[nodiscard]] std::uint64_t add(flight::RecordWords& record, std::string_view op,
+                                  std::string_view dtype, std::string_view site);
   void update(Ticket ticket, CollectiveState state, std::size_t time_word);
   void beat_until_stopped();
 

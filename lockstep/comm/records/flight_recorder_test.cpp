@@ -46,6 +46,29 @@ TEST(FlightRecorder, NumbersCollectivesOfEachGroupFromOneAndRemembersTheirEnd) {
   EXPECT_EQ(flight.groups[1].size, 2);
 }
 
+TEST(FlightRecorder, MessagesAreRecordedBesideTheCollectivesOfTheirGroup) {
+  FlightRecorder recorder(1, 4);
+  const auto world = recorder.add_group("world", 1, 4);
+  (void)recorder.begin(world, "barrier", "", 0, 0, "");
+  const MessageEnd from{.sends = false, .peer = 3, .tag = -7};
+  const Ticket receive = recorder.begin_message(world, from, "float32", 8, 32, "stage 2");
+  (void)recorder.begin_message(world, {.sends = true, .peer = 0, .tag = 1}, "int64", 1, 8, "");
+  (void)recorder.begin_message(world, {.sends = false}, "int64", 1, 8, "");
+  EXPECT_EQ(recorder.begin(world, "barrier", "", 0, 0, "").sequence, 2);
+  recorder.started(receive);
+  recorder.ended(receive, true);
+  const RankFlight flight = recorder.snapshot();
+  EXPECT_EQ(flight.groups[0].entered, 2);
+  ASSERT_EQ(flight.records.size(), 5U);
+  EXPECT_FALSE(flight.records[0].message);
+  EXPECT_EQ(describe(flight.records[1]), "recv from rank 3 (tag -7) (float32, 8 elements)");
+  EXPECT_EQ(flight.records[1].state, CollectiveState::completed);
+  EXPECT_EQ(flight.records[1].site, "stage 2");
+  EXPECT_EQ(title(flight.records[2]), "send to rank 0 (tag 1)");
+  EXPECT_EQ(flight.records[2].sequence, 0);
+  EXPECT_EQ(title(flight.records[3]), "recv from any rank (tag 0)");
+}
+
 TEST(FlightRecorder, TheFirstEndOfACollectiveStands) {
   FlightRecorder recorder(0, 1);
   const Ticket ticket = recorder.begin(recorder.add_group("world", 0, 1), "barrier", "", 0, 0, "");

@@ -16,8 +16,16 @@ std::string_view name(CollectiveState state) {
   return kNames.at(static_cast<std::size_t>(state));
 }
 
+std::string title(const CollectiveRecord& record) {
+  if (!record.message) return record.op + " #" + std::to_string(record.sequence);
+  const MessageEnd& end = *record.message;
+  return record.op + (end.sends ? " to " : " from ") +
+         (end.peer < 0 ? "any rank" : "rank " + std::to_string(end.peer)) + " (tag " +
+         std::to_string(end.tag) + ")";
+}
+
 std::string describe(const CollectiveRecord& record) {
-  std::string text = record.op + " #" + std::to_string(record.sequence);
+  std::string text = title(record);
   if (record.dtype.empty()) return text;
   return text + " (" + record.dtype + ", " + std::to_string(record.count) +
          (record.count == 1 ? " element)" : " elements)");

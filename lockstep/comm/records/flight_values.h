@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,11 +29,19 @@ inline constexpr std::size_t kCollectiveStates = 4;
 [[nodiscard]] std::string_view name(Phase phase);            // "data"
 [[nodiscard]] std::string_view name(CollectiveState state);  // "entered"
 
-/// One collective as one rank saw it. Times are CLOCK_MONOTONIC of the rank's host; 0 = not yet.
+/// The other end of a message between two ranks.
+struct MessageEnd {
+  bool sends = false;  // this rank; else it receives
+  int peer = -1;       // within the group; -1 = whoever sends
+  int tag = 0;
+};
+
+/// One collective, or one end of a message, as one rank saw it. Times are CLOCK_MONOTONIC of the
+/// rank's host; 0 = not yet.
 struct CollectiveRecord {
   std::int64_t index = 0;     // 1 for the first collective of the rank, over all groups
   std::size_t group = 0;      // index into RankFlight::groups
-  std::int64_t sequence = 0;  // 1 for the first of the group; equal on all its ranks
+  std::int64_t sequence = 0;  // 1 for the first of the group; equal on all its ranks; 0 = a message
   std::string op{};           // "all_reduce"
   std::string dtype{};        // "float32"; empty for a barrier
   std::string site{};         // what for: "bucket 4: layer3.0.conv1.weight .."; may be empty
@@ -40,14 +49,17 @@ struct CollectiveRecord {
   std::int64_t bytes = 0;
   CollectiveState state = CollectiveState::entered;
   std::int64_t entered_ns = 0;
-  std::int64_t started_ns = 0;   // handed to the backend
-  std::int64_t finished_ns = 0;  // completed or failed
+  std::int64_t started_ns = 0;          // handed to the backend
+  std::int64_t finished_ns = 0;         // completed or failed
+  std::optional<MessageEnd> message{};  // none = a collective
 
   [[nodiscard]] bool in_flight() const {
     return state == CollectiveState::entered || state == CollectiveState::started;
   }
 };
 
+/// "all_reduce #17", "recv from rank 0 (tag 7)"
+[[nodiscard]] std::string title(const CollectiveRecord& record);
 /// "all_reduce #17 (float32, 1024 elements)"
 [[nodiscard]] std::string describe(const CollectiveRecord& record);
 

@@ -5,6 +5,7 @@
 
 #include "lockstep/comm/records/flight_words.h"
 #include "lockstep/comm/records/stuck_collective.h"
+#include "lockstep/comm/records/stuck_message.h"
 
 namespace lockstep::comm {
 namespace {
@@ -34,10 +35,12 @@ std::vector<const Member*> those(const std::vector<const Member*>& members, Cond
 
 std::string have(const std::vector<int>& ranks) { return ranks.size() == 1 ? " has" : " have"; }
 
-/// What `view` may be waiting for itself: an open collective of another group than `group`.
+/// What `view` may be waiting for itself: an open collective of another group than `group`, or a
+/// message.
 const CollectiveRecord* open_elsewhere(const RankView& view, const std::string& group) {
   for (const CollectiveRecord& record : view.flight.records) {
-    if (record.in_flight() && view.flight.groups[record.group].name != group) return &record;
+    if (!record.in_flight()) continue;
+    if (record.message || view.flight.groups[record.group].name != group) return &record;
   }
   return nullptr;
 }
@@ -193,49 +196,145 @@ Verdict verdict_on(const StuckCollective& stuck) {
   return stuck.all_entered() ? inside(stuck) : missing(stuck);
 }
 
-bool waits_in(const StuckCollective& stuck, int rank) {
-  return std::any_of(stuck.waiting.begin(), stuck.waiting.end(),
-                     [&](const Member* member) { return member->rank() == rank; });
+/// A message with its ends as ranks of the job.
+std::string message_text(const StuckMessage& stuck) {
+  CollectiveRecord record = *stuck.record;
+  if (stuck.peer != nullptr) record.message->peer = stuck.peer->flight.rank;
+  return collective_text(record, stuck.group());
 }
 
-/// From who is missing to what that rank waits for itself, group by group, up to the cause. Groups
-/// that wait for each other end the way where it would close.
-const StuckCollective& cause_of(const StuckCollective& first,
-                                const std::vector<StuckCollective>& all) {
-  std::vector<const StuckCollective*> way{&first};
-  const auto next = [&]() -> const StuckCollective* {
-    const StuckCollective& at = *way.back();
-    if (at.differs || !at.group->absent.empty()) return nullptr;
-    for (const Member* late : at.missing) {
-      if (is_gone(*late) || is_stopped(*late)) return nullptr;
+Verdict verdict_on(const StuckMessage& stuck) {
+  const CollectiveRecord& record = *stuck.record;
+  Verdict verdict;
+  verdict.group = stuck.group();
+  verdict.op = record.op;
+  verdict.site = record.site;
+  verdict.text = rank_list({stuck.waiter->flight.rank}) +
+                 (record.in_flight() ? " has waited for " : " gave up after ") +
+                 duration_text(stuck.wait_s()) + " in " + message_text(stuck);
+  if (stuck.peer == nullptr) {
+    const bool any = record.message->peer < 0;
+    verdict.kind = any ? VerdictKind::missing : VerdictKind::absent;
+    verdict.text += any ? ", which no rank has sent" : "; that rank has no flight record";
+    return verdict;
+  }
+  verdict.ranks = {stuck.peer->flight.rank};
+  const ProcessState process = stuck.peer->process.state;
+  const std::string peer = "; " + rank_list(verdict.ranks) + " ";
+  if (process != ProcessState::gone && process != ProcessState::stopped && stuck.other != nullptr) {
+    verdict.kind = VerdictKind::inside;
+    verdict.ranks.push_back(stuck.waiter->flight.rank);
+    std::sort(verdict.ranks.begin(), verdict.ranks.end());
+    verdict.text += peer + "has been in its " + stuck.other->op + " for " +
+                    duration_text(waited_s(*stuck.peer, *stuck.other)) + ", and they do not end";
+    return verdict;
+  }
+  verdict.kind = process == ProcessState::gone      ? VerdictKind::ended
+                 : process == ProcessState::stopped ? VerdictKind::stopped
+                                                    : VerdictKind::missing;
+  verdict.text += peer + occupation(*stuck.peer, "");
+  return verdict;
+}
+
+/// One of the two.
+struct Stuck {
+  const StuckCollective* collective = nullptr;
+  const StuckMessage* message = nullptr;
+
+  friend bool operator==(const Stuck&, const Stuck&) = default;
+};
+
+Verdict verdict_on(const Stuck& stuck) {
+  return stuck.collective != nullptr ? verdict_on(*stuck.collective) : verdict_on(*stuck.message);
+}
+
+bool waits_in(const Stuck& stuck, const RankView& view) {
+  if (stuck.message != nullptr) return stuck.message->waiter == &view;
+  const auto& waiting = stuck.collective->waiting;
+  return std::any_of(waiting.begin(), waiting.end(),
+                     [&](const Member* member) { return member->view == &view; });
+}
+
+/// Those it lacks, as long as each of them may wait for something itself.
+std::vector<const RankView*> late_in(const Stuck& stuck) {
+  std::vector<const RankView*> late;
+  if (stuck.message != nullptr) {
+    if (stuck.message->peer != nullptr && stuck.message->other == nullptr) {
+      late.push_back(stuck.message->peer);
     }
-    for (const Member* late : at.missing) {
-      for (const StuckCollective& other : all) {
-        const bool is_new = std::find(way.begin(), way.end(), &other) == way.end();
-        if (is_new && waits_in(other, late->rank())) return &other;
+  } else if (!stuck.collective->differs && stuck.collective->group->absent.empty()) {
+    for (const Member* member : stuck.collective->missing) late.push_back(member->view);
+  }
+  const bool runs = std::all_of(late.begin(), late.end(), [](const RankView* view) {
+    return view->process.state != ProcessState::gone &&
+           view->process.state != ProcessState::stopped;
+  });
+  return runs ? late : std::vector<const RankView*>{};
+}
+
+/// From who is missing to what that rank waits for itself, again and again, up to the cause. Ranks
+/// that wait for each other end the way where it would close.
+Stuck cause_of(const Stuck& first, const std::vector<Stuck>& all) {
+  std::vector<Stuck> way{first};
+  const auto go_on = [&] {
+    for (const RankView* late : late_in(way.back())) {
+      for (const Stuck& other : all) {
+        const bool is_new = std::find(way.begin(), way.end(), other) == way.end();
+        if (!is_new || !waits_in(other, *late)) continue;
+        way.push_back(other);
+        return true;
       }
     }
-    return nullptr;
+    return false;
   };
-  while (const StuckCollective* further = next()) way.push_back(further);
-  return *way.back();
+  while (go_on()) {
+  }
+  return way.back();
+}
+
+bool computes(const RankView& view) {
+  return view.flight.phase == Phase::forward || view.flight.phase == Phase::backward;
 }
 
 /// Whether those that entered it go on with their own work meanwhile, as far as one can see.
-bool only_computes(const StuckCollective& stuck) {
-  return std::all_of(stuck.waiting.begin(), stuck.waiting.end(), [](const Member* member) {
-    const Phase phase = member->view->flight.phase;
-    return phase == Phase::forward || phase == Phase::backward;
-  });
+bool only_computes(const Stuck& stuck) {
+  if (stuck.message != nullptr) return computes(*stuck.message->waiter);
+  const auto& waiting = stuck.collective->waiting;
+  return std::all_of(waiting.begin(), waiting.end(),
+                     [](const Member* member) { return computes(*member->view); });
 }
 
-bool is_overdue(const StuckCollective& stuck, const Verdict& verdict, double patience_s) {
-  const bool at_once = verdict.kind == VerdictKind::mismatch ||
-                       verdict.kind == VerdictKind::ended || verdict.kind == VerdictKind::stopped;
-  if (at_once || stuck.gave_up) return true;
-  if (only_computes(stuck)) patience_s *= kComputing;
-  const double waited = stuck.all_entered() ? stuck.shortest_wait_s() : stuck.longest_wait_s();
-  return waited >= patience_s;
+bool gave_up(const Stuck& stuck) {
+  return stuck.message != nullptr ? !stuck.message->record->in_flight() : stuck.collective->gave_up;
+}
+
+double waited_in(const Stuck& stuck) {
+  if (stuck.message != nullptr) return stuck.message->wait_s();
+  const StuckCollective& collective = *stuck.collective;
+  return collective.all_entered() ? collective.shortest_wait_s() : collective.longest_wait_s();
+}
+
+bool is_overdue(const Stuck& stuck, double patience_s) {
+  const VerdictKind kind = verdict_on(stuck).kind;
+  const bool at_once =
+      kind == VerdictKind::mismatch || kind == VerdictKind::ended || kind == VerdictKind::stopped;
+  if (at_once || gave_up(stuck)) return true;
+  return waited_in(stuck) >= patience_s * (only_computes(stuck) ? kComputing : 1);
+}
+
+/// Collectives first, and what lasts longest.
+std::vector<Stuck> by_weight(const std::vector<StuckCollective>& collectives,
+                             const std::vector<StuckMessage>& messages) {
+  std::vector<Stuck> order;
+  for (const StuckCollective& one : collectives) order.push_back({&one, nullptr});
+  for (const StuckMessage& one : messages) order.push_back({nullptr, &one});
+  std::stable_sort(order.begin(), order.end(), [](const Stuck& a, const Stuck& b) {
+    if ((a.message == nullptr) != (b.message == nullptr)) return a.message == nullptr;
+    if (a.message != nullptr) return a.message->wait_s() > b.message->wait_s();
+    if (a.collective->differs != b.collective->differs) return a.collective->differs;
+    return a.collective->longest_wait_s() > b.collective->longest_wait_s();
+  });
+  return order;
 }
 
 /// Processes that stopped or ended, whether or not somebody waits for them yet.
@@ -303,17 +402,11 @@ std::string_view name(VerdictKind kind) {
 
 Verdict judge(const std::vector<RankView>& views, const VerdictOptions& options) {
   const std::vector<GroupView> groups = groups_of(views);
-  const std::vector<StuckCollective> stuck = stuck_collectives(groups);
-  std::vector<const StuckCollective*> order;
-  for (const StuckCollective& one : stuck) order.push_back(&one);
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    if (a->differs != b->differs) return a->differs;
-    return a->longest_wait_s() > b->longest_wait_s();
-  });
-  for (const StuckCollective* one : order) {
-    if (is_overdue(*one, verdict_on(*one), options.patience_s)) {
-      return verdict_on(cause_of(*one, stuck));
-    }
+  const std::vector<StuckCollective> collectives = stuck_collectives(groups);
+  const std::vector<StuckMessage> messages = stuck_messages(views);
+  const std::vector<Stuck> stuck = by_weight(collectives, messages);
+  for (const Stuck& one : stuck) {
+    if (is_overdue(one, options.patience_s)) return verdict_on(cause_of(one, stuck));
   }
   for (const ProcessState state : {ProcessState::stopped, ProcessState::gone}) {
     Verdict verdict = processes(views, state);

@@ -20,11 +20,11 @@ struct RankView {
 enum class VerdictKind : std::uint8_t {
   healthy,   // all ranks move, or wait for less than the patience
   finished,  // all ranks came to their end
-  missing,   // ranks have not entered a collective that others wait in
+  missing,   // ranks have not entered a collective that others wait in, or not sent a message
   ended,     // a rank's process is gone
   stopped,   // a rank's process is stopped (state T)
   mismatch,  // ranks entered different collectives where they must enter the same
-  inside,    // all entered one collective and it does not end
+  inside,    // all entered one collective, or both ends a message, and it does not end
   absent,    // a rank that others wait for left no flight record
 };
 
@@ -49,7 +49,8 @@ struct VerdictOptions {
 };
 
 /// A pure function. Finds the first collective that some ranks entered and others did not, or that
-/// does not end; where its missing ranks wait in another group themselves, the one they wait in.
+/// does not end; where its missing ranks wait in another group or for a message themselves, that
+/// one.
 /// A stopped or ended process is wrong at once. \param views one per rank that has a record; ranks
 /// up to their world size that have none are absent.
 [[nodiscard]] Verdict judge(const std::vector<RankView>& views, const VerdictOptions& options = {});

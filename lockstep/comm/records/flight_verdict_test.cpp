@@ -55,6 +55,16 @@ class Job {
     flight.records.push_back(record);
     return flight.records.back();
   }
+  CollectiveRecord& message(int rank, double at, const MessageEnd& end,
+                            CollectiveState state = CollectiveState::started) {
+    CollectiveRecord& record = enter(rank, at, state);
+    --views[static_cast<std::size_t>(rank)].flight.groups[0].entered;
+    record.sequence = 0;
+    record.op = end.sends ? "send" : "recv";
+    record.site = "";
+    record.message = end;
+    return record;
+  }
   /// All of them, up to `sequence`.
   void complete_until(std::int64_t sequence) {
     for (std::size_t r = 0; r < views.size(); ++r) {
@@ -353,6 +363,101 @@ TEST(Verdict, ManyRanksAreNotListedOneByOne) {
   job.complete_until(3);
   for (int r = 1; r < 64; ++r) job.enter(r, kNow - 20);
   EXPECT_THAT(job.judge().text, HasSubstr("ranks 1, 2, 3, 4, 5, 6, 7, 8 and 55 more have waited"));
+}
+
+TEST(Verdict, AReceiveThatHangsNamesWhoWaitsForWhomAndWhatThatRankDoes) {
+  Job job(2);
+  job.complete_until(3);
+  job.message(1, kNow - 12, {.sends = false, .peer = 0, .tag = 7});
+  job.set_phase(0, Phase::data, kNow - 12.5);
+  const Verdict verdict = job.judge();
+  EXPECT_EQ(verdict.kind, VerdictKind::missing);
+  EXPECT_THAT(verdict.ranks, ElementsAre(0));
+  EXPECT_EQ(verdict.op, "recv");
+  EXPECT_EQ(verdict.text,
+            "rank 1 has waited for 12.0 s in recv from rank 0 (tag 7) of group dp; rank 0 has been "
+            "in data wait for 12.5 s");
+  job[0].process = {ProcessState::gone, '-'};
+  EXPECT_EQ(job.judge().kind, VerdictKind::ended);
+  EXPECT_THAT(job.judge().text, HasSubstr("; rank 0 has ended (process 4000 is gone), last in"));
+}
+
+TEST(Verdict, AShortWaitForAMessageIsTheOrdinaryCourseOfThings) {
+  Job job(2);
+  job.message(1, kNow - 1, {.sends = true, .peer = 0, .tag = 7});
+  EXPECT_EQ(job.judge().kind, VerdictKind::healthy);
+  EXPECT_THAT(judge(job.views, {.patience_s = 0}).text, HasSubstr("in send to rank 0 (tag 7)"));
+}
+
+TEST(Verdict, AChainOfMessagesLeadsToTheRankThatWaitsForNobody) {
+  Job job(4);
+  for (const int r : {1, 2, 3}) {
+    job.message(r, kNow - 20 + r, {.sends = false, .peer = r - 1, .tag = 0});
+  }
+  job.set_phase(0, Phase::checkpoint, kNow - 30);
+  const Verdict verdict = job.judge();
+  EXPECT_THAT(verdict.ranks, ElementsAre(0));
+  EXPECT_THAT(verdict.text, HasSubstr("rank 1 has waited for 19.0 s in recv from rank 0"));
+}
+
+TEST(Verdict, ARankThatIsMissingBecauseItWaitsForAMessageIsNotTheCause) {
+  Job job(3);
+  job.complete_until(3);
+  job.enter(0, kNow - 10);
+  job.enter(1, kNow - 10);
+  job.message(2, kNow - 12, {.sends = false, .peer = 1, .tag = 5});
+  const Verdict verdict = job.judge();
+  EXPECT_THAT(verdict.ranks, ElementsAre(1));
+  EXPECT_THAT(verdict.text, HasSubstr("rank 2 has waited for 12.0 s in recv from rank 1 (tag 5)"));
+  EXPECT_THAT(verdict.text, HasSubstr("with all_reduce #4 of group dp"));
+}
+
+TEST(Verdict, RanksThatReceiveFromEachOtherAreBothNamed) {
+  Job job(2);
+  job.message(0, kNow - 11, {.sends = false, .peer = 1, .tag = 1});
+  job.message(1, kNow - 12, {.sends = false, .peer = 0, .tag = 2});
+  const std::string text = job.judge().text;
+  EXPECT_THAT(text, HasSubstr("rank 0 has waited for 11.0 s in recv from rank 1 (tag 1)"));
+  EXPECT_THAT(text, HasSubstr("with recv from rank 0 (tag 2) of group dp open for 12.0 s"));
+}
+
+TEST(Verdict, AMessageThatBothRanksAreInPointsAtBoth) {
+  Job job(2);
+  job.message(0, kNow - 11, {.sends = true, .peer = 1, .tag = 1});
+  job.message(1, kNow - 12, {.sends = false, .peer = -1, .tag = 1});
+  job[1].flight.records.back().message->peer = 0;
+  const Verdict verdict = job.judge();
+  EXPECT_EQ(verdict.kind, VerdictKind::inside);
+  EXPECT_THAT(verdict.ranks, ElementsAre(0, 1));
+  EXPECT_THAT(verdict.text, HasSubstr("; rank 0 has been in its send for 11.0 s, and they do not"));
+}
+
+TEST(Verdict, InASmallerGroupTheEndsOfAMessageAreRanksOfTheJob) {
+  Job job(4);
+  for (const int r : {1, 3}) job[r].flight.groups.push_back({"odd", r / 2, 2, 0});
+  job.message(3, kNow - 12, {.sends = false, .peer = 0, .tag = 7}).group = 1;
+  EXPECT_THAT(job.judge().text, HasSubstr("rank 3 has waited for 12.0 s in recv from rank 1 (tag "
+                                          "7) of group odd; rank 1 has been in sync"));
+  job[1].flight.groups.pop_back();
+  EXPECT_EQ(job.judge().kind, VerdictKind::absent);
+}
+
+TEST(Verdict, AMessageThatNoRankSentBlamesNobody) {
+  Job job(2);
+  job.message(0, kNow - 12, {.sends = false, .peer = -1, .tag = 7});
+  EXPECT_EQ(job.judge().text,
+            "rank 0 has waited for 12.0 s in recv from any rank (tag 7) of group dp, which no rank "
+            "has sent");
+  EXPECT_TRUE(job.judge().ranks.empty());
+}
+
+TEST(Verdict, AMessageGivenUpLongAgoIsHistory) {
+  Job job(2);
+  job.message(0, kNow - 50, {.sends = true, .peer = 1, .tag = 7}, CollectiveState::failed);
+  EXPECT_THAT(job.judge().text,
+              HasSubstr("rank 0 gave up after 1.00 ms in send to rank 1 (tag 7)"));
+  job.complete_until(3);
+  EXPECT_FALSE(job.judge().is_wrong());
 }
 
 TEST(Verdict, OverNobodyIsHealthy) { EXPECT_FALSE(judge({}).is_wrong()); }

@@ -32,7 +32,7 @@ std::string rank_list(const std::vector<int>& ranks) {
 }
 
 std::string collective_text(const CollectiveRecord& record, const std::string& group) {
-  std::string text = record.op + " #" + std::to_string(record.sequence) + " of group " + group;
+  std::string text = title(record) + " of group " + group;
   return record.site.empty() ? text : text + " (" + record.site + ")";
 }
 

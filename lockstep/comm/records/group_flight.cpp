@@ -26,12 +26,17 @@ std::string GroupFlight::failure_text(Ticket ticket, std::string_view deadline,
   const CollectiveRecord* completed = nullptr;
   for (const CollectiveRecord& record : flight.records) {
     if (record.group != group_) continue;
-    if (record.sequence == ticket.sequence) failed = &record;
-    if (record.state != CollectiveState::completed) continue;
+    const auto index = static_cast<std::uint64_t>(record.index);
+    if (ticket.index != 0 ? index == ticket.index
+                          : !record.message && record.sequence == ticket.sequence) {
+      failed = &record;
+    }
+    if (record.state != CollectiveState::completed || record.message) continue;
     if (completed == nullptr || record.sequence > completed->sequence) completed = &record;
   }
-  std::string text =
-      failed != nullptr ? describe(*failed) : "collective #" + std::to_string(ticket.sequence);
+  std::string text = failed != nullptr      ? describe(*failed)
+                     : ticket.sequence == 0 ? "a message"
+                                            : "collective #" + std::to_string(ticket.sequence);
   text += " failed (deadline " + std::string(deadline) + "): " + std::string(cause);
   text += completed != nullptr ? "; last completed here: " + describe(*completed)
                                : "; none had completed before";

@@ -1,4 +1,5 @@
-// One group's collectives in the flight recorder of its rank: what every backend calls.
+// One group's collectives and messages in the flight recorder of its rank: what every backend
+// calls.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,10 @@ class GroupFlight {
   [[nodiscard]] Ticket begin(std::string_view op, std::string_view dtype, std::int64_t count,
                              std::int64_t bytes, std::string_view site = Purpose::current()) {
     return recorder_->begin(group_, op, dtype, count, bytes, site);
+  }
+  [[nodiscard]] Ticket begin_message(const MessageEnd& end, std::string_view dtype,
+                                     std::int64_t count, std::int64_t bytes) {
+    return recorder_->begin_message(group_, end, dtype, count, bytes, Purpose::current());
   }
   void started(Ticket ticket) { recorder_->started(ticket); }
   void ended(Ticket ticket, bool ok) { recorder_->ended(ticket, ok); }

@@ -26,7 +26,7 @@ Member member_of(const RankView& view, const std::string& group) {
   member.entered = row->entered;
   const auto id = static_cast<std::size_t>(row - flight.groups.begin());
   for (const CollectiveRecord& record : flight.records) {
-    if (record.group != id) continue;
+    if (record.group != id || record.message) continue;
     member.records.emplace(record.sequence, &record);
     member.entered = std::max(member.entered, record.sequence);
   }

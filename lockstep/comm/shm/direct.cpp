@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "lockstep/comm/shm/reduce_kernel.h"
+
 namespace lockstep::comm::shm {
 
 std::size_t direct_payload_bytes(const Request& request, int ranks) {
@@ -109,7 +111,7 @@ void DirectOperation::take(int from, std::size_t offset_bytes, std::size_t to_by
                            std::size_t bytes) {
   std::byte* const to = static_cast<std::byte*>(request_.output) + to_bytes;
   const std::byte* const source = payload_of(from) + offset_bytes;
-  if (to != source) std::memmove(to, source, bytes);
+  if (bytes > 0 && to != source) std::memmove(to, source, bytes);
 }
 
 }  // namespace lockstep::comm::shm

@@ -128,6 +128,7 @@ std::shared_ptr<Transfer> Engine::transfer(TransferRequest request) {
   {
     const std::lock_guard lock(queue_mutex_);
     if (over_) std::rethrow_exception(over_);
+    if (options_.flight != nullptr) options_.flight->started(transfer->request().ticket);
     mail_.post(transfer);
   }
   {
@@ -199,9 +200,18 @@ bool Engine::advance_mail() {
     give_up(std::current_exception());
     return true;
   }
-  for (const auto& transfer : ended_mail_) ended(*transfer);
-  ended_mail_.clear();
+  ended_messages();
   return moved;
+}
+
+void Engine::ended_messages() {
+  for (const auto& transfer : ended_mail_) {
+    if (options_.flight != nullptr) {
+      options_.flight->ended(transfer->request().ticket, transfer->error() == nullptr);
+    }
+    ended(*transfer);
+  }
+  ended_mail_.clear();
 }
 
 void Engine::ended(Completion& completion) {
@@ -246,8 +256,7 @@ void Engine::fail_all(std::exception_ptr error) {
     ended(*operation);
   }
   mail_.fail_all(over_, ended_mail_);
-  for (const auto& transfer : ended_mail_) ended(*transfer);
-  ended_mail_.clear();
+  ended_messages();
 }
 
 std::exception_ptr Engine::abort_error() const {
@@ -284,7 +293,7 @@ void Engine::drive_until(const Completion& wanted, bool in_order,
       }
       continue;
     }
-    WaitPolicy policy(options_.crowded);
+    WaitPolicy policy(options_.crowded || segment_.crowded());
     while (!wanted.done() && actions_.empty()) {  // others may wait for what an action brings
       if (advance()) {
         policy.reset();

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -21,7 +20,7 @@ namespace lockstep::comm::shm {
 class Engine {
  public:
   struct Options {
-    bool crowded = false;  // more ranks than cores
+    bool crowded = false;  // more ranks than CPUs, also where the segment does not say so
     std::string name = "world";
     GroupFlight* flight = nullptr;  // where starts and ends are recorded; outlives the engine
   };
@@ -64,6 +63,7 @@ class Engine {
   void drive_until(const Completion& wanted, bool in_order, std::chrono::milliseconds deadline);
   void let_others_drive(const Completion& wanted);
   void ended(Completion& completion);
+  void ended_messages();
   void start(Operation& operation);
   void end_front();
   void fail_all(std::exception_ptr error);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/comm/records/disagreement.h"
+#include "lockstep/comm/shm/reduce_kernel.h"
 
 namespace lockstep::comm::shm {
 namespace {
@@ -90,12 +91,12 @@ void ExchangeSteps::plan_parts() {
 
 void ExchangeSteps::enter(Slot& slot, const Progress& progress) {
   first_ = progress.steps;
+  if (!request_.kind.uneven) return;
   for (int r = 0; r < ranks(); ++r) {
-    if (individual_ && r == rank()) continue;  // its own part is copied already
+    if (r == rank()) continue;  // its own part is copied already
     slot.stream_bytes =
         std::max<std::uint64_t>(slot.stream_bytes, outgoing_[static_cast<std::size_t>(r)].bytes);
   }
-  if (!request_.kind.uneven) return;
   std::byte* const counts = segment_.direct(rank(), progress.sequence);
   for (std::size_t r = 0; r < outgoing_.size(); ++r) {
     const std::uint64_t bytes = outgoing_[r].bytes;
@@ -110,7 +111,8 @@ void ExchangeSteps::compare_counts() const {
     const auto place = static_cast<std::size_t>(rank()) * sizeof sent;
     std::memcpy(&sent, segment_.direct(r, sequence()) + place, sizeof sent);
     const std::size_t expected = incoming_[static_cast<std::size_t>(r)].bytes;
-    if (sent == expected) continue;
+    if (sent == expected && (r == rank() || slot_of(r).stream_bytes >= sent)) continue;
+    if (sent == expected) refuse_values(r, "parts of an all_to_all longer than its longest");
     const std::string what = "collective #" + std::to_string(sequence()) +
                              ": in all_to_all, rank " + std::to_string(r) + " sends " +
                              std::to_string(sent / element_bytes()) + " elements to rank " +
@@ -121,11 +123,14 @@ void ExchangeSteps::compare_counts() const {
   }
 }
 
-/// The longest stream of all ranks, each of which knows only its own.
+/// The longest stream of all ranks, each of which knows only its own when counts are uneven.
 void ExchangeSteps::learn_steps() {
-  if (request_.kind.uneven) compare_counts();
-  std::uint64_t longest = 0;
-  for (int r = 0; r < ranks(); ++r) longest = std::max(longest, slot_of(r).stream_bytes);
+  std::uint64_t longest = request_.count * element_bytes();
+  if (request_.kind.uneven) {
+    compare_counts();
+    longest = 0;
+    for (int r = 0; r < ranks(); ++r) longest = std::max(longest, slot_of(r).stream_bytes);
+  }
   const std::size_t piece = segment_.layout().piece_bytes();
   steps_ = (longest + piece - 1) / piece;
   steps_known_ = true;

@@ -35,7 +35,7 @@ struct Fingerprint {
 struct alignas(kLine) Slot {
   std::atomic<std::uint64_t> sequence;  // from 1; written last
   Fingerprint fingerprint;
-  std::uint64_t stream_bytes;  // what this rank will send (Exchange)
+  std::uint64_t stream_bytes;  // the most that this rank sends to one other, of uneven parts
   std::byte payload[kInlineBytes];
   char site[kSiteBytes];
 };
@@ -83,6 +83,7 @@ struct alignas(kPage) Header {
   std::uint64_t ring_bytes;   // of each of a rank's two rings
   std::uint64_t piece_bytes;  // what moves at once
   std::uint64_t total_bytes;
+  std::atomic<std::uint32_t> cpus;  // that all ranks have together; 0 = not known yet
 
   alignas(kLine) std::atomic<std::uint32_t> abort;  // 0, then 1 while the text is written, then 2
   std::atomic<std::uint32_t> abort_kind;            // AbortKind, written before 2

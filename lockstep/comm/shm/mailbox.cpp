@@ -116,6 +116,7 @@ bool Mailroom::send_to(int peer, Ended& ended) {
   if (out.writing.empty() && out.accepting.empty()) return false;
   const Mailbox& box = segment_.mailbox(segment_.rank(), peer);
   const std::uint64_t taken = box.taken.value.load(std::memory_order_acquire);
+  if (taken > out.posted) refuse_values(peer, "more pieces of messages taken than were posted");
   bool moved = false;
   while (!out.writing.empty() && out.posted < taken + kMailPieces) {
     post_piece(peer, out);
@@ -157,10 +158,13 @@ bool Mailroom::receive_from(int peer, Ended& ended) {
   if (!in.open && pending_.empty()) return false;
   Mailbox& box = segment_.mailbox(peer, segment_.rank());
   bool moved = false;
-  while (in.taken < box.posted.value.load(std::memory_order_acquire)) {
+  for (;;) {
+    const std::uint64_t posted = box.posted.value.load(std::memory_order_acquire);
+    if (posted == in.taken) break;
+    if (posted - in.taken > kMailPieces) refuse_values(peer, "a mailbox with more than it holds");
     const MailStamp stamp = box.stamps[in.taken % kMailPieces];
     if (!in.open && !open_message(peer, stamp)) break;
-    if (!take_piece(peer, stamp)) break;
+    take_piece(peer, stamp);
     segment_.publish_to(peer, box.taken.value, ++in.taken);
     moved = true;
     if (in.bytes == in.letter.stamp.message_bytes) close_message(peer, ended);
@@ -170,10 +174,7 @@ bool Mailroom::receive_from(int peer, Ended& ended) {
 
 /// False: nobody waits for anything of this rank, so that the message stays where it is.
 bool Mailroom::open_message(int peer, const MailStamp& stamp) {
-  if (stamp.is_first == 0) {
-    refuse("message without its beginning from rank " + std::to_string(peer));
-    return false;
-  }
+  if (stamp.is_first == 0) refuse_values(peer, "a message without its beginning");
   Inbox& in = in_[static_cast<std::size_t>(peer)];
   in.receive = take_pending(peer, stamp.tag);
   if (in.receive) {
@@ -187,14 +188,14 @@ bool Mailroom::open_message(int peer, const MailStamp& stamp) {
   return true;
 }
 
-bool Mailroom::take_piece(int peer, const MailStamp& stamp) {
+void Mailroom::take_piece(int peer, const MailStamp& stamp) {
   Inbox& in = in_[static_cast<std::size_t>(peer)];
-  const std::uint64_t message_bytes = in.letter.stamp.message_bytes;
-  if (stamp.message_bytes != message_bytes ||
-      stamp.piece_bytes > segment_.layout().mail_piece_bytes() ||
-      stamp.piece_bytes > message_bytes - in.bytes) {
-    refuse("message in a piece of impossible size from rank " + std::to_string(peer));
-    return false;
+  const std::uint64_t left_bytes = in.letter.stamp.message_bytes - in.bytes;
+  if (stamp.message_bytes != in.letter.stamp.message_bytes ||
+      (stamp.is_first != 0) != (in.bytes == 0) ||
+      stamp.piece_bytes !=
+          std::min<std::uint64_t>(segment_.layout().mail_piece_bytes(), left_bytes)) {
+    refuse_values(peer, "a message in a piece of impossible size");
   }
   const std::byte* const from = segment_.mail_piece(peer, segment_.rank(), in.taken);
   if (!in.receive) {
@@ -204,7 +205,6 @@ bool Mailroom::take_piece(int peer, const MailStamp& stamp) {
                 stamp.piece_bytes);
   }
   in.bytes += stamp.piece_bytes;
-  return true;
 }
 
 void Mailroom::close_message(int peer, Ended& ended) {

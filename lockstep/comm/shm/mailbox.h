@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/shm/completion.h"
 #include "lockstep/comm/shm/element.h"
 #include "lockstep/comm/shm/ring_writer.h"
@@ -29,6 +30,7 @@ struct TransferRequest {
   void* data = nullptr;  // contiguous; valid until the transfer is done
   std::size_t bytes = 0;
   std::shared_ptr<const void> owner;      // of the data: kept until it is done
+  Ticket ticket{};                        // of the flight record
   std::chrono::milliseconds deadline{0};  // also while nobody waits; 0 = none
 };
 
@@ -72,7 +74,8 @@ class Mailroom {
   /// Some transfer has not ended.
   [[nodiscard]] bool busy() const { return open_.load() > 0; }
   /// One look; true = something moved. What ended is added to `ended`.
-  /// \throws Disagreement when a message is not what its receiver expects.
+  /// \throws Disagreement when a message is not what its receiver expects, BadData when it cannot
+  /// be a message.
   bool advance(std::vector<std::shared_ptr<Transfer>>& ended);
   /// The transfer with a deadline that cannot end or is the oldest; null = none is in flight.
   [[nodiscard]] const Transfer* in_trouble() const;
@@ -106,7 +109,7 @@ class Mailroom {
   void post_piece(int peer, Outbox& out);
   bool receive_from(int peer, Ended& ended);
   bool open_message(int peer, const MailStamp& stamp);
-  bool take_piece(int peer, const MailStamp& stamp);
+  void take_piece(int peer, const MailStamp& stamp);
   void close_message(int peer, Ended& ended);
   bool deliver_kept(const std::shared_ptr<Transfer>& receive, Ended& ended);
   void hand_over(const Letter& letter, int peer, const std::shared_ptr<Transfer>& receive,

@@ -163,6 +163,18 @@ TEST(Mailbox, AMessageThatNeverComesNamesItsSenderWhenTheDeadlinePasses) {
       << errors[1];
 }
 
+TEST(Mailbox, WhatNoRankWritesIsRefusedAndEndsTheGroup) {
+  const auto errors = run_ranks(2, [](Engine& engine, const Segment& segment) {
+    Values values(8);
+    const auto transfer = receive(engine, 1 - segment.rank(), 7, values);
+    if (segment.rank() == 0) segment.mailbox(0, 1).posted.value.store(std::uint64_t{1} << 40);
+    engine.wait(*transfer, kDeadline);
+  });
+  EXPECT_NE(errors[1].find("LS-4015"), std::string::npos) << errors[1];
+  EXPECT_NE(errors[1].find("written by rank 0"), std::string::npos) << errors[1];
+  EXPECT_NE(errors[0].find("rank 1 failed: "), std::string::npos) << errors[0];
+}
+
 TEST(Mailbox, CollectivesGoOnBesideAReceiveThatWaits) {
   expect_no_errors(run_ranks(3, [](Engine& engine, const Segment& segment) {
     const int me = segment.rank();

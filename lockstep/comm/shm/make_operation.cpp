@@ -5,6 +5,7 @@
 #include "lockstep/comm/shm/exchange_steps.h"
 #include "lockstep/comm/shm/operation.h"
 #include "lockstep/comm/shm/reduce_steps.h"
+#include "lockstep/comm/shm/symmetric_reduce.h"
 
 namespace lockstep::comm::shm {
 
@@ -17,6 +18,9 @@ std::shared_ptr<Operation> make_operation(const Segment& segment, RingWriter& wr
                      std::string(name(request.kind.type)) + " is not defined");
   if (!request.kind.uneven && direct_payload_bytes(request, segment.ranks()) <= kDirectBytes) {
     return std::make_shared<DirectOperation>(segment, writer, std::move(request));
+  }
+  if (request.symmetric && request.kind.collective == Collective::all_reduce) {
+    return std::make_shared<SymmetricReduce>(segment, writer, std::move(request));
   }
   if (reduces) return std::make_shared<ReduceSteps>(segment, writer, std::move(request));
   return std::make_shared<ExchangeSteps>(segment, writer, std::move(request));

@@ -11,7 +11,7 @@ namespace lockstep::comm::shm {
 namespace {
 
 std::string text_of(int rank, const Slot& slot) {
-  return entry_text(rank, slot.fingerprint, {slot.site, strnlen(slot.site, kSiteBytes)});
+  return entry_text(rank, slot.fingerprint, shared_text(slot.site, kSiteBytes));
 }
 
 }  // namespace

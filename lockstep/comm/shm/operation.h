@@ -10,9 +10,9 @@
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/shm/completion.h"
 #include "lockstep/comm/shm/fingerprint.h"
-#include "lockstep/comm/shm/reduce_kernel.h"
 #include "lockstep/comm/shm/ring_writer.h"
 #include "lockstep/comm/shm/segment.h"
+#include "lockstep/comm/shm/symmetric_memory.h"
 
 namespace lockstep::comm::shm {
 
@@ -29,7 +29,8 @@ struct Request {
   Ticket ticket;                            // of the flight record
   /// Also bounds it while nobody waits; 0 = whoever waits brings a deadline.
   std::chrono::milliseconds deadline{0};
-  std::shared_ptr<const void> owner;  // of the buffers: kept until it is done
+  std::shared_ptr<const void> owner;                 // of the buffers: kept until it is done
+  std::shared_ptr<const SymmetricMemory> symmetric;  // that both buffers lie in; null = elsewhere
 };
 
 /// What the operations of one group share, each starting where the one before ended.

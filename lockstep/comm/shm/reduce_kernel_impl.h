@@ -2,7 +2,6 @@
 // internal linkage, so that no instruction set leaks into another's code.
 #pragma once
 #include <cstdint>
-#include <cstring>
 
 #include "lockstep/comm/shm/reduce_kernel.h"
 #include "lockstep/comm/shm/reduce_kernel_half.h"

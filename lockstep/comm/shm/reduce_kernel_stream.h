@@ -1,7 +1,6 @@
 // Copies past the caches. Internal linkage: see reduce_kernel_impl.h.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/comm/shm/operation.h"
+#include "lockstep/comm/shm/reduce_kernel.h"
 
 namespace lockstep::comm::shm {
 

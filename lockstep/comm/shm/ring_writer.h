@@ -7,7 +7,7 @@ namespace lockstep::comm::shm {
 
 /// Cores that share a cache pass lines on quickly: plain stores are fastest, for the reader too.
 /// Between cores that do not (or while a hypervisor has placed them so), a plain store first
-/// fetches a line that the reader's cache holds and costs four times as much as one that goes to
+/// fetches a line that the reader's cache holds and costs 3 to 14 times as much as one that goes to
 /// memory. Which of the two holds changes while a program runs, so the writer measures its copies.
 class RingWriter {
  public:

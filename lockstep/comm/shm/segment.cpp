@@ -47,6 +47,20 @@ Layout checked_layout(std::span<std::byte> memory, int ranks) {
 
 }  // namespace
 
+void refuse_values(int writer, const std::string& what) {
+  throw BadData({"LS-4015", "shared memory of a group, written by rank " + std::to_string(writer),
+                 what,
+                 "no rank writes that: see whether something else writes into the memory of this "
+                 "job (a debugger, native code, faulty memory), and start it again"});
+}
+
+std::string shared_text(const char* field, std::size_t field_bytes) {
+  std::string text(field, strnlen(field, field_bytes));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
+  return text;
+}
+
 void Segment::format(std::span<std::byte> memory, const Layout& layout) {
   LOCKSTEP_CHECK(memory.size() == layout.total_bytes() && layout.ranks() <= kMaxRanks,
                  "memory that does not fit its layout");
@@ -129,7 +143,7 @@ Segment::End Segment::end() const {
   const bool disagreed = header_->abort_kind.load(std::memory_order_relaxed) ==
                          static_cast<std::uint32_t>(AbortKind::disagreement);
   return {disagreed ? AbortKind::disagreement : AbortKind::lost,
-          {header_->abort_text, strnlen(header_->abort_text, kAbortBytes)}};
+          shared_text(header_->abort_text, kAbortBytes)};
 }
 
 }  // namespace lockstep::comm::shm

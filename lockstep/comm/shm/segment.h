@@ -12,9 +12,16 @@
 
 namespace lockstep::comm::shm {
 
+/// Ends a rank that read what no rank writes: nothing that `writer` says is to be trusted.
+/// \throws BadData (LS-4015).
+[[noreturn]] void refuse_values(int writer, const std::string& what);
+
+/// What another rank wrote into a field, up to its end, control characters as "?".
+[[nodiscard]] std::string shared_text(const char* field, std::size_t field_bytes);
+
 class Segment {
  public:
-  /// Prepares fresh zeroed memory of Layout::total_bytes().
+  /// Prepares memory of Layout::total_bytes(), whatever lies there.
   static void format(std::span<std::byte> memory, const Layout& layout);
 
   /// \throws BadData (LS-4012) when the memory was not made by this version for `ranks` ranks:
@@ -61,6 +68,14 @@ class Segment {
   };
   [[nodiscard]] End end() const;  // \pre aborted()
   void wake(int rank) const;
+
+  /// How many CPUs the ranks have together: told by one, once it knows.
+  void tell_cpus(int cpus) const { header_->cpus.store(static_cast<std::uint32_t>(cpus)); }
+  /// More ranks than those.
+  [[nodiscard]] bool crowded() const {
+    const std::uint32_t cpus = header_->cpus.load(std::memory_order_relaxed);
+    return cpus != 0 && static_cast<std::uint32_t>(ranks()) > cpus;
+  }
 
  private:
   [[nodiscard]] std::byte* data(int rank) const { return base_ + layout_.data_offset(rank); }

@@ -1,17 +1,19 @@
 #include "lockstep/comm/shm/segment.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <functional>
 #include <span>
 #include <string>
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/fd.h"
 #include "lockstep/comm/shm/liveness.h"
 #include "lockstep/comm/shm/shared_memory.h"
 
@@ -53,6 +55,25 @@ TEST(SharedMemory, AClosedDoorLetsNobodyIn) {
   EXPECT_THROW((void)SharedMemory::open(locator), PeerLost);
 }
 
+TEST(SharedMemory, NoOtherFileIsOpenedWhateverTheStoreSays) {
+  EXPECT_THROW((void)SharedMemory::open("/etc/passwd"), EnvironmentFault);
+  EXPECT_THROW((void)SharedMemory::open("/proc/1/fd/1/../../../etc/passwd"), EnvironmentFault);
+  const Fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const Fd writable(::memfd_create("other", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(writable.get(), kPage), 0);
+  const std::string folder = "/proc/" + std::to_string(::getpid()) + "/fd/";
+  EXPECT_THROW((void)SharedMemory::open(folder + std::to_string(file.get())), EnvironmentFault);
+  EXPECT_NO_THROW((void)SharedMemory::open(folder + std::to_string(writable.get())));
+  ASSERT_EQ(::ftruncate(writable.get(), 0), 0);
+  EXPECT_THROW((void)SharedMemory::open(folder + std::to_string(writable.get())), PeerLost);
+}
+
+TEST(Segment, TextsOfOthersHaveAnEndAndNoControlCharacters) {
+  const char field[] = {'a', '\x1b', '[', '\x7f', static_cast<char>(0xc3), static_cast<char>(0xa4)};
+  EXPECT_EQ(shared_text(field, sizeof field), "a?[?\xc3\xa4");
+  EXPECT_EQ(shared_text("a\0b", 3), "a");
+}
+
 TEST(Segment, MemoryOfAnotherOriginIsRefused) {
   const Layout layout = layout_for(2);
   SharedMemory memory = SharedMemory::create(layout.total_bytes());
@@ -63,6 +84,20 @@ TEST(Segment, MemoryOfAnotherOriginIsRefused) {
   EXPECT_THROW(Segment(bytes, 0, 3), BadData);
   EXPECT_THROW(Segment(bytes.first(bytes.size() - kPage), 0, 2), BadData);
   EXPECT_THROW(Segment(bytes.first(10), 0, 2), BadData);
+}
+
+TEST(Segment, IsCrowdedWhenItsRanksHaveFewerCpusThanTheyAreThemselves) {
+  const Layout layout = layout_for(3);
+  SharedMemory memory = SharedMemory::create(layout.total_bytes());
+  const std::span<std::byte> bytes(memory.data(), memory.bytes());
+  Segment::format(bytes, layout);
+  const Segment first(bytes, 0, 3);
+  const Segment last(bytes, 2, 3);
+  EXPECT_FALSE(last.crowded()) << "nobody knows yet";
+  first.tell_cpus(2);
+  EXPECT_TRUE(last.crowded());
+  first.tell_cpus(3);
+  EXPECT_FALSE(last.crowded());
 }
 
 /// A rank that ends as `end` says; its parent is rank 0 and returns why the group was over.

@@ -2,6 +2,7 @@
 // whoever, nothing is left in /dev/shm.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "lockstep/base/fd.h"
@@ -10,14 +11,22 @@ namespace lockstep::comm::shm {
 
 class SharedMemory {
  public:
+  /// When the pages of a mapping are there: at once, or as reserve() asks for them.
+  enum class Pages : std::uint8_t { now, later };
+
   /// Creates zeroed memory with all its pages reserved, so that a full /dev/shm is an error here
   /// and no SIGBUS later. \throws EnvironmentFault (LS-4010) saying what is needed and what is
   /// free.
-  [[nodiscard]] static SharedMemory create(std::size_t bytes);
+  [[nodiscard]] static SharedMemory create(std::size_t bytes, Pages pages = Pages::now);
 
   /// Maps what another process of this host created. \param locator its locator().
-  /// \throws EnvironmentFault (LS-4011) when it cannot be opened: ended, or another user's.
-  [[nodiscard]] static SharedMemory open(const std::string& locator);
+  /// With Pages::later its door stays open for reserve(). \throws EnvironmentFault, PeerLost
+  /// (LS-4011) when it cannot be opened: another user's, ended, or not what it was.
+  [[nodiscard]] static SharedMemory open(const std::string& locator, Pages pages = Pages::now);
+
+  /// Reserves and maps a range of pages, on the memory node of the calling thread.
+  /// \returns false when there is no room.
+  [[nodiscard]] bool reserve(std::size_t offset, std::size_t bytes) const;
 
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
@@ -34,7 +43,7 @@ class SharedMemory {
   void close_door() noexcept { fd_.reset(); }
 
  private:
-  SharedMemory(Fd fd, std::size_t bytes, const std::string& where);
+  SharedMemory(Fd fd, std::size_t bytes, const std::string& where, Pages pages);
 
   Fd fd_;
   std::byte* data_ = nullptr;

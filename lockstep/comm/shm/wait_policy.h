@@ -9,7 +9,7 @@ namespace lockstep::comm::shm {
 
 class WaitPolicy {
  public:
-  /// \param crowded more ranks than cores: a spinning rank would keep the one it waits for from
+  /// \param crowded more ranks than CPUs: a spinning rank would keep the one it waits for from
   /// running.
   explicit WaitPolicy(bool crowded) : crowded_(crowded) {}
 

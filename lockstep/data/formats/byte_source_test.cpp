@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "tests/support/problem_of.h"
 #include "tests/support/scratch_folder.h"
 
 namespace lockstep::data {
@@ -30,13 +31,7 @@ std::string content(const std::string& path) {
 
 template <class Fault>
 Problem problem_of_reading(const std::string& path) {
-  try {
-    (void)read_all(*open_file(path));
-  } catch (const Fault& fault) {
-    return fault.problems().front();
-  }
-  ADD_FAILURE() << "reading " << path << " did not fail as it should";
-  return {};
+  return test::problem_of<Fault>([&] { (void)read_all(*open_file(path)); });
 }
 
 TEST(ByteSource, ReadsBackAPlainFileAndKnowsWhatIsLeft) {

@@ -4,24 +4,15 @@
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 
 #include "lockstep/base/error.h"
+#include "tests/support/problem_of.h"
 #include "tests/support/scratch_folder.h"
 
 namespace lockstep::data {
 namespace {
 
-template <class Fault>
-Problem problem_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Fault& fault) {
-    return fault.problems().front();
-  }
-  ADD_FAILURE() << "no such fault was thrown";
-  return {};
-}
+using test::problem_of;
 
 // Image i has label `first_label` + i and all pixels i, but for a first pixel of 200.
 LabelledImages make_images(std::int64_t count, int first_label) {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <functional>
 #include <initializer_list>
 
 #include "lockstep/base/error.h"
+#include "tests/support/problem_of.h"
 #include "tests/support/scratch_folder.h"
 
 namespace lockstep::data {
@@ -19,16 +19,7 @@ IdxArray parse(const Bytes& bytes) {
   return parse_idx(source);
 }
 
-template <class Fault>
-Problem problem_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Fault& fault) {
-    return fault.problems().front();
-  }
-  ADD_FAILURE() << "no such fault was thrown";
-  return {};
-}
+using test::problem_of;
 
 Problem problem_of_parsing(const Bytes& bytes) {
   return problem_of<BadData>([&] { (void)parse(bytes); });

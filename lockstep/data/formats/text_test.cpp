@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string_view>
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/formats/byte_source.h"
 #include "lockstep/data/formats/command_output.h"
+#include "tests/support/problem_of.h"
 #include "tests/support/scratch_folder.h"
 
 namespace lockstep::data {
@@ -19,18 +19,8 @@ std::string to_string(const std::vector<std::uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-Problem problem_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const EnvironmentFault& fault) {
-    return fault.problems().front();
-  }
-  ADD_FAILURE() << "no EnvironmentFault was thrown";
-  return {};
-}
-
 Problem problem_of_command(const std::vector<std::string>& argv, const CommandLimits& limits = {}) {
-  return problem_of([&] { (void)command_output(argv, limits); });
+  return test::problem_of<EnvironmentFault>([&] { (void)command_output(argv, limits); });
 }
 
 TEST(Text, ReadsAFilePlainOrPacked) {

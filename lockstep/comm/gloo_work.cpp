@@ -1,0 +1,65 @@
+#include "lockstep/comm/gloo_work.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/gloo_mesh.h"
+#include "lockstep/comm/records/disagreement.h"
+
+namespace lockstep::comm {
+namespace {
+
+// Gloo may notice the end of a peer before its control connection does.
+constexpr std::chrono::milliseconds kWordOfThePeer{500};
+
+}  // namespace
+
+void GlooContext::fail(Ticket ticket, const control::End& end) {
+  flight.ended(ticket, false);
+  if (end.disagreement) throw Disagreement(end.reason);
+  throw PeerLost({"LS-4002", where_of(options),
+                  compared == Compared::declared
+                      ? end.reason
+                      : flight.failure_text(ticket, to_text(options.deadline), end.reason),
+                  "a peer ended or hangs: look for the first rank that failed, this one only "
+                  "noticed"});
+}
+
+void GlooContext::fail_here(Ticket ticket, std::uint64_t sequence, const std::string& cause) {
+  if (const auto end = control->over(kWordOfThePeer)) fail(ticket, *end);
+  give_up(ticket, sequence, cause);
+}
+
+void GlooContext::time_out(Ticket ticket, std::uint64_t sequence) {
+  give_up(ticket, sequence, "timed out: " + control->missing(sequence));
+}
+
+void GlooContext::give_up(Ticket ticket, std::uint64_t sequence, const std::string& cause) {
+  control->abort({false, "rank " + std::to_string(options.rank) + " gave up collective #" +
+                             std::to_string(sequence) + " after " + to_text(options.deadline) +
+                             ": " + cause});
+  fail(ticket,
+       compared == Compared::declared ? control->over().value() : control::End{false, cause});
+}
+
+void on_end(const c10::intrusive_ptr<c10d::Work>& work, OnData listener) {
+  work->getFuture()->addCallback(
+      [listener = std::move(listener)](c10::ivalue::Future& done) { listener(!done.hasError()); });
+}
+
+void on_end(const std::shared_ptr<ScatterWork>& work, OnData listener) {
+  on_end(work->exchange(), std::move(listener));
+}
+
+void on_end(const std::shared_ptr<TreeWork>& work, OnData listener) {
+  work->on_end(std::move(listener));
+}
+
+std::string cause_of(const std::function<void()>& rethrows) {
+  try {
+    rethrows();
+  } catch (const std::exception& error) {
+    return cause_text(error);
+  }
+  return "its data did not come";
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,78 @@
+#include "lockstep/comm/gpu_faults.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/problem_of.h"
+
+namespace lockstep::comm {
+namespace {
+
+using test::problem_of;
+using testing::HasSubstr;
+
+const std::vector<std::string> kTwoHosts{"A", "A", "B", "B"};
+
+Problem problem_of_cards(const std::vector<GpuCard>& cards) {
+  return problem_of<EnvironmentFault>(
+      [&] { check_gpus(cards, HostLayout(kTwoHosts, 0), kTwoHosts); });
+}
+
+TEST(Gpus, ARankTakesTheOneOfItsNumberOrTheOnlyOneItSees) {
+  EXPECT_EQ(gpu_of(0, 8), 0);
+  EXPECT_EQ(gpu_of(3, 8), 3);
+  EXPECT_EQ(gpu_of(3, 1), 0) << "srun --gpus-per-task=1 shows each rank its own";
+}
+
+TEST(Gpus, OneForEachRankIsWell) {
+  check_gpus({{2, "a"}, {2, "b"}, {1, "c"}, {1, "d"}}, HostLayout(kTwoHosts, 0), kTwoHosts);
+}
+
+TEST(Gpus, ARankLeftWithoutOneIsNamedWithItsHost) {
+  const Problem problem = problem_of_cards({{2, "a"}, {2, "b"}, {0, ""}, {0, ""}});
+  EXPECT_EQ(problem.code, "LS-4017");
+  EXPECT_EQ(problem.where, "rank 2 on host B");
+  EXPECT_THAT(problem.what, HasSubstr("2 ranks run on this host, and it shows them 0 GPUs"));
+}
+
+TEST(Gpus, TwoRanksThatWouldShareOneAreNamed) {
+  const Problem problem = problem_of_cards({{1, "a"}, {1, "b"}, {1, "c"}, {1, "c"}});
+  EXPECT_EQ(problem.where, "rank 3 on host B");
+  EXPECT_THAT(problem.what, HasSubstr("share a GPU with rank 2 (c)"));
+}
+
+TEST(Gpus, ACardArrivesAsItWasWrittenAndGarbageIsNone) {
+  const GpuCard card = read_gpu_card(to_text({4, "GPU-12"}));
+  EXPECT_EQ(card.visible, 4);
+  EXPECT_EQ(card.id, "GPU-12");
+  EXPECT_EQ(read_gpu_card("what?").visible, 0);
+  EXPECT_EQ(read_gpu_card(to_text({0, ""})).id, "");
+}
+
+TEST(Gpus, NoneSaysWhatCudaSaysAndWhatHidesThem) {
+  const Problem hidden = no_gpu("rank 0", "no CUDA-capable device is detected", "").problems()[0];
+  EXPECT_THAT(hidden.what, HasSubstr("no CUDA-capable device is detected; CUDA_VISIBLE_DEVICES is \"\""));
+  EXPECT_THAT(hidden.fix, HasSubstr("nvidia-smi"));
+  const Problem shown = no_gpu("rank 0", "driver too old", nullptr).problems()[0];
+  EXPECT_THAT(shown.what, testing::Not(HasSubstr("CUDA_VISIBLE_DEVICES")));
+}
+
+TEST(NcclCause, IsNcclsLastErrorWhereItHasOne) {
+  EXPECT_EQ(nccl_cause("NCCL error in: /pytorch/torch/csrc/NCCLUtils.cpp:94, invalid usage (run "
+                       "with NCCL_DEBUG=WARN for details), NCCL version 2.28.9\nncclInvalidUsage: "
+                       "This usually reflects invalid usage.\nLast error:\nDuplicate GPU detected : "
+                       "rank 1 and rank 0 both on CUDA device 9000\nException raised from"),
+            "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 9000");
+}
+
+TEST(NcclCause, LeavesOutSourcePositions) {
+  EXPECT_EQ(nccl_cause("NCCL error in: /pytorch/torch/csrc/NCCLUtils.cpp:94, remote process exited "
+                       "or there was a network error, NCCL version 2.28.9\nmore"),
+            "remote process exited or there was a network error, NCCL version 2.28.9");
+  EXPECT_EQ(nccl_cause("CUDA error: an illegal memory access was encountered\nCUDA kernel errors"),
+            "CUDA error: an illegal memory access was encountered");
+  EXPECT_EQ(nccl_cause(""), "");
+}
+
+}  // namespace
+}  // namespace lockstep::comm

@@ -1,0 +1,92 @@
+#include "lockstep/comm/nccl_calls.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <utility>
+
+#include "lockstep/comm/gpu_faults.h"
+
+namespace lockstep::comm {
+namespace {
+
+/// With TORCH_NCCL_BLOCKING_WAIT upstream starts neither its watchdog, which ends the process when
+/// a collective fails, nor the monitor of that: deadlines, the record and the end of a group are
+/// ours. (Nothing here calls the wait() that it is named after.) Its flight recorder would keep
+/// pointers to events that have gone.
+c10::intrusive_ptr<c10d::ProcessGroupNCCL> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
+                                                     const GroupOptions& options) {
+  ::setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 1);
+  ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
+  auto nccl = c10d::ProcessGroupNCCL::Options::create();
+  nccl->timeout = options.deadline;  // of abort() only
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(
+      c10::make_intrusive<c10d::PrefixStore>(options.name + "/nccl", store), options.rank,
+      options.size, nccl);
+}
+
+c10::cuda::CUDAStream stream_on(at::Device device) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  return c10::cuda::getStreamFromPool(false, device.index());
+}
+
+}  // namespace
+
+NcclLibrary::NcclLibrary(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options,
+                         at::Device device)
+    : device_(device),
+      stream_(stream_on(device)),
+      nccl_(make_nccl(store, options)) {}
+
+void NcclLibrary::open() {
+  c10::cuda::set_device(device_.index());  // of the thread, for good
+  nccl_->eagerConnectSingleDevice(device_);
+}
+
+void NcclLibrary::close() { nccl_->shutdown(); }
+
+void NcclLibrary::abort() {
+  const c10::cuda::CUDAGuard guard(device_);
+  nccl_->abort();
+}
+
+NcclCall::NcclCall(std::shared_ptr<NcclLibrary> library, Issue issue,
+                   std::vector<at::Tensor> tensors)
+    : library_(std::move(library)), issue_(std::move(issue)), tensors_(std::move(tensors)) {
+  ready_.record(c10::cuda::getCurrentCUDAStream(library_->device().index()));
+}
+
+void NcclCall::launch() {
+  const c10::cuda::CUDAStreamGuard guard(library_->stream());
+  const at::NoGradGuard no_autograd;
+  ready_.block(library_->stream());
+  last_ = issue_(library_->nccl());
+  done_.record(library_->stream());
+}
+
+bool NcclCall::is_over() {
+  // NCCL's own errors (a network that fails, a peer that is gone) end no kernel.
+  if (last_->isCompleted() && last_->exception() != nullptr) {
+    std::rethrow_exception(last_->exception());
+  }
+  return done_.query();
+}
+
+void NcclCall::finish() {
+  done_.block(c10::cuda::getCurrentCUDAStream(library_->device().index()));
+}
+
+void rethrow(const std::shared_ptr<NcclCall>& call) {
+  try {
+    call->rethrow();
+  } catch (const std::exception& error) {
+    throw std::runtime_error(nccl_cause(error.what()));
+  }
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,45 @@
+// On any machine, with a GPU or without: the GPUs are hidden before CUDA looks for them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "lockstep/comm/group.h"
+#include "lockstep/comm/world.h"
+#include "tests/support/problem_of.h"
+
+namespace lockstep::comm {
+namespace {
+
+using test::problem_of;
+using testing::HasSubstr;
+
+class NcclWithoutAGpu : public testing::Test {
+ protected:
+  NcclWithoutAGpu() { ::setenv("CUDA_VISIBLE_DEVICES", "", 1); }
+};
+
+TEST_F(NcclWithoutAGpu, IsRefusedBeforeRanksMeetAndSaysWhereToLook) {
+  GroupOptions options;
+  options.size = 2;
+  options.backend = Backend::nccl;
+  options.store_port = 1;  // nobody listens there, and nobody is asked
+  const Problem problem = problem_of<EnvironmentFault>([&] { (void)make_group(options); });
+  EXPECT_EQ(problem.code, "LS-4017");
+  EXPECT_EQ(problem.where, "rank 0 of 2, group world");
+  EXPECT_THAT(problem.what, HasSubstr("CUDA_VISIBLE_DEVICES is \"\""));
+  EXPECT_THAT(problem.fix, HasSubstr("nvidia-smi"));
+}
+
+TEST_F(NcclWithoutAGpu, IsRefusedWhenTheEnvironmentAsksForIt) {
+  config::RankEnv env;
+  env.backend = "nccl";
+  EXPECT_EQ(problem_of<EnvironmentFault>([&] { (void)join_world(env); }).code, "LS-4017");
+}
+
+TEST_F(NcclWithoutAGpu, CpuGroupsWorkAsInAnyBuild) {
+  EXPECT_EQ(make_group({})->device(), at::Device(at::kCPU));
+}
+
+}  // namespace
+}  // namespace lockstep::comm
