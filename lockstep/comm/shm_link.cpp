@@ -22,10 +22,24 @@ std::vector<std::uint8_t> bytes_of_text(const std::string& text) {
   return {text.begin(), text.end()};
 }
 
+using shm::SharedMemory;
+
+constexpr const char* kNoRoom = "no room";  // instead of the CPUs of a rank that attached
+
 shm::SharedMemory create_memory(const shm::Layout& layout) {
-  auto memory = shm::SharedMemory::create(layout.total_bytes());
-  shm::Segment::format({memory.data(), memory.bytes()}, layout);
+  auto memory = SharedMemory::create(layout.total_bytes(), SharedMemory::Pages::later);
+  if (!memory.reserve(0, layout.data_offset(0))) SharedMemory::fail_full(memory.bytes());
+  shm::Segment::format_shared({memory.data(), memory.bytes()}, layout);
   return memory;
+}
+
+/// Every rank takes the pages of its own data: they lie on its memory node.
+bool take_own_pages(const SharedMemory& memory, int rank, int ranks) {
+  const shm::Layout layout = shm::standard_layout(ranks);
+  if (memory.bytes() != layout.total_bytes()) return true;  // the segment will refuse it
+  if (!memory.reserve(layout.data_offset(rank), layout.data_bytes())) return false;
+  shm::Segment::format_data({memory.data(), memory.bytes()}, layout, rank);
+  return true;
 }
 
 }  // namespace
@@ -48,6 +62,7 @@ std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& opt
   try {
     if (options.rank == 0) {
       auto memory = create_memory(shm::standard_layout(options.size));
+      if (!take_own_pages(memory, 0, options.size)) SharedMemory::fail_full(memory.bytes());
       store.set(key + "memory", bytes_of_text(memory.locator()));
       auto link = std::make_unique<ShmLink>(std::move(memory), options, flight);
       std::vector<std::string> others;
@@ -55,13 +70,22 @@ std::unique_ptr<ShmLink> connect_shm(c10d::Store& store, const GroupOptions& opt
       if (!others.empty()) store.wait(others, options.join_deadline);
       link->memory_.close_door();
       std::vector<std::string> cpus{shm::own_cpus()};
-      for (const std::string& other : others) cpus.push_back(text_of(store.get(other)));
+      for (const std::string& other : others) {
+        cpus.push_back(text_of(store.get(other)));
+        if (cpus.back() == kNoRoom) SharedMemory::fail_full(link->memory_.bytes());
+      }
       link->segment_.tell_cpus(shm::count_cpus(cpus));
       return link;
     }
     store.wait({key + "memory"}, options.join_deadline);
-    auto link = std::make_unique<ShmLink>(
-        shm::SharedMemory::open(text_of(store.get(key + "memory"))), options, flight);
+    auto memory =
+        SharedMemory::open(text_of(store.get(key + "memory")), SharedMemory::Pages::later);
+    if (!take_own_pages(memory, options.rank, options.size)) {
+      store.set(key + std::to_string(options.rank), bytes_of_text(kNoRoom));
+      SharedMemory::fail_full(memory.bytes());
+    }
+    memory.close_door();
+    auto link = std::make_unique<ShmLink>(std::move(memory), options, flight);
     // That it has attached, and what it may use.
     store.set(key + std::to_string(options.rank), bytes_of_text(shm::own_cpus()));
     return link;

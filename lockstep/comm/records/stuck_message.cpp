@@ -1,6 +1,5 @@
 #include "lockstep/comm/records/stuck_message.h"
 
-
 #include "lockstep/comm/records/flight_words.h"
 
 namespace lockstep::comm {

@@ -62,16 +62,22 @@ std::string shared_text(const char* field, std::size_t field_bytes) {
 }
 
 void Segment::format(std::span<std::byte> memory, const Layout& layout) {
+  format_shared(memory, layout);
+  for (int r = 0; r < layout.ranks(); ++r) format_data(memory, layout, r);
+}
+
+void Segment::format_data(std::span<std::byte> memory, const Layout& layout, int rank) {
+  std::byte* mail = memory.data() + layout.data_offset(rank) + layout.mail_offset();
+  for (int other = 1; other < layout.ranks(); ++other, mail += layout.mailbox_bytes()) {
+    new (mail) Mailbox{};
+  }
+}
+
+void Segment::format_shared(std::span<std::byte> memory, const Layout& layout) {
   LOCKSTEP_CHECK(memory.size() == layout.total_bytes() && layout.ranks() <= kMaxRanks,
                  "memory that does not fit its layout");
   auto* const header = new (memory.data()) Header{};
   for (int r = 0; r < layout.ranks(); ++r) new (memory.data() + layout.block_offset(r)) RankBlock{};
-  for (int from = 0; from < layout.ranks(); ++from) {
-    std::byte* mail = memory.data() + layout.data_offset(from) + layout.mail_offset();
-    for (int other = 1; other < layout.ranks(); ++other, mail += layout.mailbox_bytes()) {
-      new (mail) Mailbox{};
-    }
-  }
   header->ranks = static_cast<std::uint32_t>(layout.ranks());
   header->ring_bytes = layout.ring_bytes();
   header->piece_bytes = layout.piece_bytes();

@@ -23,6 +23,9 @@ class Segment {
  public:
   /// Prepares memory of Layout::total_bytes(), whatever lies there.
   static void format(std::span<std::byte> memory, const Layout& layout);
+  /// The same in parts: what all ranks share, which goes first, and the data of one rank.
+  static void format_shared(std::span<std::byte> memory, const Layout& layout);
+  static void format_data(std::span<std::byte> memory, const Layout& layout, int rank);
 
   /// \throws BadData (LS-4012) when the memory was not made by this version for `ranks` ranks:
   /// every field of the header is checked against the bytes there are.

@@ -99,6 +99,8 @@ SharedMemory SharedMemory::create(std::size_t bytes, Pages pages) {
   return {std::move(fd), bytes, kFolder, pages};
 }
 
+void SharedMemory::fail_full(std::size_t bytes) { fail_create(bytes, "no room for shared memory"); }
+
 bool SharedMemory::reserve(std::size_t offset, std::size_t bytes) const {
   if (allocate(fd_, offset, bytes) != 0) return false;
   // Saves the faults of the first touch; a kernel before 5.14 does not know it.

@@ -27,6 +27,9 @@ class SharedMemory {
   /// Reserves and maps a range of pages, on the memory node of the calling thread.
   /// \returns false when there is no room.
   [[nodiscard]] bool reserve(std::size_t offset, std::size_t bytes) const;
+  /// For who was refused one: what all of it needs, and what is free.
+  /// \throws EnvironmentFault (LS-4010).
+  [[noreturn]] static void fail_full(std::size_t bytes);
 
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -135,7 +136,8 @@ TEST(SymmetricMemory, OfAnotherSizeIsRefused) {
 }
 
 TEST(SymmetricMemory, ThatFindsNoRoomSaysSo) {
-  const SymmetricMemory memory = SymmetricMemory::create(0, 1, std::size_t{1} << 45);
+  const std::size_t room = std::filesystem::space("/dev/shm").available;
+  const SymmetricMemory memory = SymmetricMemory::create(0, 1, room + (std::size_t{1} << 30));
   EXPECT_FALSE(memory.reserve());
 }
 
