@@ -7,7 +7,7 @@ PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup configure programs build demo style test python-backend test-oracles validate-gpt test-sanitize \
-        bench-peers bench-python bench-peers-json bench-comm bench-death fuzz soak cuda gpu-check install clean
+        bench-peers bench-python bench-peers-json bench-comm bench-compare bench-death fuzz soak cuda gpu-check install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,10 @@ bench-comm: programs ## time collectives of this host beside Open MPI, then besi
 	@cmake --build --preset release --target lockstep-mpi-peer
 	@$(COMM_BENCH) --against mpi
 	@$(COMM_BENCH) --against gloo
+
+bench-compare: configure ## what it costs that ranks of a Gloo group compare the collectives they enter
+	@cmake --build --preset release --target gloo_compare
+	@$(BIN)/gloo_compare
 
 bench-death: configure ## from kill -9 of a rank with 4 GiB resident to the others' error
 	@cmake --build --preset release --target death_notice

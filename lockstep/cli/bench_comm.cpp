@@ -39,7 +39,10 @@ constexpr std::array kFlags{
          .value = "NAME,...",
          .help = "all_reduce, reduce_scatter, all_gather, broadcast, barrier; default all_reduce",
          .repeats = true},
-    Flag{.name = "--backend", .value = "NAME", .help = "shm or gloo; default shm"},
+    Flag{.name = "--backend",
+         .value = "NAME",
+         .help =
+             "shm, gloo, shm+gloo (halves of the ranks as two hosts) or nccl (GPUs); default shm"},
     Flag{.name = "--sizes",
          .value = "BYTES,...",
          .help = "of the full fp32 buffer; default 4,1Ki,16Ki,256Ki,4Mi,16Mi,64Mi"},
@@ -85,7 +88,8 @@ class CommBench {
 
   Exit run() {
     for (const int ranks : plan_.ranks) {
-      const std::string label = plan_.request.backend + (plan_.request.symmetric ? " symmetric" : "");
+      const std::string label =
+          plan_.request.backend + (plan_.request.symmetric ? " symmetric" : "");
       measured_ = {ranks, label, plan_.against(), ranks > host_.cores, {}, {}};
       measure();
       const bench::Rows rows = bench::rows_of(measured_);

@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::string_view kDefaultSizes = "4,1Ki,16Ki,256Ki,4Mi,16Mi,64Mi";
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
-constexpr auto kBackends = std::to_array<std::string_view>({"shm", "gloo"});
+constexpr auto kBackends = std::to_array<std::string_view>({"shm", "gloo", "shm+gloo", "nccl"});
+constexpr int kFewestOnHosts =
+    3;  // with two ranks each host has one, and there is nothing to share
 constexpr auto kPeers = std::to_array<std::string_view>({"gloo", "mpi"});
 
 std::vector<std::string> split(const std::string& text) {
@@ -104,6 +106,12 @@ CommPlan comm_plan(const Args& args) {
   std::vector<Problem> problems;
   plan.ranks = parse_ranks(args, problems);
   plan.request.backend = word_of(args, "--backend", kBackends.front(), kBackends, problems);
+  for (const int ranks : plan.ranks) {
+    if (plan.request.backend != "shm+gloo" || ranks >= kFewestOnHosts) continue;
+    refuse(problems, "--ranks",
+           std::to_string(ranks) + " cannot be two hosts of which one has several ranks",
+           "use --ranks 4 with --backend shm+gloo");
+  }
   plan.request.against = word_of(args, "--against", "", kPeers, problems);
   plan.request.ops = parse_ops(args, problems);
   plan.request.bytes = parse_sizes(args.text("--sizes", kDefaultSizes), problems);

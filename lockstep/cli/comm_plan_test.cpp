@@ -86,6 +86,13 @@ TEST(CommPlan, MisspeltWordsGetTheNearestNameAndAllFaultsAreFound) {
   EXPECT_EQ(problems[5].where, "--sizes");
 }
 
+TEST(CommPlan, TwoHostsNeedThreeRanks) {
+  EXPECT_EQ(plan_of({"--backend", "shm+gloo", "--ranks", "3,4"}).request.backend, "shm+gloo");
+  const auto problems = problems_of({"--backend", "shm+gloo", "--ranks", "2,4"});
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].fix, "use --ranks 4 with --backend shm+gloo");
+}
+
 TEST(CommPlan, ARoundHasASampleASizeAndOneForABarrier) {
   EXPECT_EQ(
       samples_a_round(plan_of({"--op", "all_reduce,barrier", "--sizes", "4,1Ki,1Mi"}).request), 4U);

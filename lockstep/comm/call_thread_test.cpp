@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
+
 namespace lockstep::comm {
 namespace {
 
@@ -135,7 +137,7 @@ TEST_F(CallThreads, AbortFreesALaunchThatBlocksAndEndsAllCallsBadly) {
   EXPECT_FALSE(issue(calls, 2)->ends_well()) << "issued to a library that is gone";
   calls.abort();
   calls.close(seconds(30));
-  EXPECT_EQ(library_->aborts.load(), 1);
+  EXPECT_TRUE(test::eventually([&] { return library_->aborts.load() == 1; }));
   EXPECT_FALSE(library_->closed.load());
 }
 

@@ -10,8 +10,8 @@
 namespace lockstep::comm {
 
 /// Collective. Control connections to all ranks; where each can be reached stands in the store.
-/// \param address of this machine, numeric, that the others reach. \throws PeerLost (LS-4005) when a
-/// rank does not come.
+/// \param address of this machine, numeric, that the others reach. \throws PeerLost (LS-4005) when
+/// a rank does not come.
 [[nodiscard]] std::unique_ptr<control::Channel> connect_control(c10d::Store& store,
                                                                 const GroupOptions& options,
                                                                 const std::string& address,

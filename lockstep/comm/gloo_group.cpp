@@ -56,6 +56,13 @@ struct Entry {
   std::int64_t count = 0;
 };
 
+/// Data that comes has the tag of those it was made of, on every step of its way. The root of a
+/// broadcast needs none of anybody.
+control::Proof proof_of(const Entry& entry) {
+  return entry.kind.collective == Collective::broadcast ? control::Proof::words
+                                                        : control::Proof::data;
+}
+
 /// Where the number alone does not tell two collectives apart, and Gloo would put bytes of one into
 /// buffers of the other or end the process because they do not fit, the fingerprint does.
 /// \param whole of what it is a step of.
@@ -171,11 +178,11 @@ std::unique_ptr<Work> GlooGroup::start(Entry entry, const at::Tensor& payload, I
     if (is_step) {
       control.data_begins();
     } else {
-      control.enter(fingerprint, Purpose::current());
+      control.enter(fingerprint, Purpose::current(), proof_of(entry));
     }
     context_->flight.started(ticket);
     return std::make_unique<CheckedWork<decltype(pending)>>(context_, ticket, sequence,
-                                                            std::move(pending));
+                                                            proof_of(entry), std::move(pending));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {  // after a lost peer Gloo already throws here

@@ -54,17 +54,18 @@ void on_end(const c10::intrusive_ptr<c10d::Work>& work, OnData listener);
 void on_end(const std::shared_ptr<ScatterWork>& work, OnData listener);
 void on_end(const std::shared_ptr<TreeWork>& work, OnData listener);
 
-/// Waits for the data and for word of every rank that it entered the same.
+/// Waits for the data and for proof that every rank entered the same.
 template <class Pending>
 class CheckedWork : public Work {
  public:
   /// \param sequence of what the ranks compare.
   CheckedWork(std::shared_ptr<GlooContext> context, Ticket ticket, std::uint64_t sequence,
-              Pending pending)
+              control::Proof proof, Pending pending)
       : context_(std::move(context)),
         ticket_(ticket),
         sequence_(sequence),
-        pending_(std::move(pending)) {
+        pending_(std::move(pending)),
+        transfer_(std::make_shared<control::Transfer>(control::DataState::moving, proof)) {
     // The end of a collective is recorded when it comes, not when somebody waits for it: a verdict
     // must not take what nobody has looked at yet for stuck.
     on_end(pending_, [context = context_, transfer = transfer_, ticket](bool ok) {
@@ -95,7 +96,7 @@ class CheckedWork : public Work {
   const Ticket ticket_;
   const std::uint64_t sequence_;
   const Pending pending_;
-  const std::shared_ptr<control::Transfer> transfer_ = std::make_shared<control::Transfer>();
+  const std::shared_ptr<control::Transfer> transfer_;
 };
 
 /// What an exception of Gloo says, else that nothing came.

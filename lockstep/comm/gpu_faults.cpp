@@ -57,16 +57,11 @@ void check_gpus(const std::vector<GpuCard>& cards, const HostLayout& layout,
   }
 }
 
-EnvironmentFault no_gpu(const std::string& where, const std::string& cause,
-                        const char* visible_devices) {
-  std::string what = "NCCL needs a GPU, and none answers: " + cause;
-  if (visible_devices != nullptr) {
-    what += "; CUDA_VISIBLE_DEVICES is \"" + std::string(visible_devices).substr(0, 64) + "\"";
-  }
+EnvironmentFault no_gpu(const std::string& where, const std::string& cause) {
   return EnvironmentFault(
-      {"LS-4017", where, what,
+      {"LS-4017", where, "NCCL needs a GPU, and none answers: " + cause,
        "`nvidia-smi` must list a GPU here: install NVIDIA's driver, or give the container its GPUs "
-       "(--gpus all). Without one take LOCKSTEP_BACKEND=auto"});
+       "(--gpus all); CUDA_VISIBLE_DEVICES may hide it. Without one take LOCKSTEP_BACKEND=auto"});
 }
 
 EnvironmentFault no_nccl_in_this_build(const std::string& where) {

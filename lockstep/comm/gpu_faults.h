@@ -28,10 +28,8 @@ struct GpuCard {
 void check_gpus(const std::vector<GpuCard>& cards, const HostLayout& layout,
                 const std::vector<std::string>& host_names);
 
-/// \param where the rank is. \param cause what CUDA says. \param visible_devices
-/// CUDA_VISIBLE_DEVICES; null = not set.
-[[nodiscard]] EnvironmentFault no_gpu(const std::string& where, const std::string& cause,
-                                      const char* visible_devices);
+/// \param where the rank is. \param cause what CUDA says.
+[[nodiscard]] EnvironmentFault no_gpu(const std::string& where, const std::string& cause);
 [[nodiscard]] EnvironmentFault no_nccl_in_this_build(const std::string& where);
 
 /// What an exception of ProcessGroupNCCL says went wrong, on one line: NCCL's last error where it

@@ -39,9 +39,7 @@ c10::cuda::CUDAStream stream_on(at::Device device) {
 
 NcclLibrary::NcclLibrary(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options,
                          at::Device device)
-    : device_(device),
-      stream_(stream_on(device)),
-      nccl_(make_nccl(store, options)) {}
+    : device_(device), stream_(stream_on(device)), nccl_(make_nccl(store, options)) {}
 
 void NcclLibrary::open() {
   c10::cuda::set_device(device_.index());  // of the thread, for good

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -51,6 +50,9 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
 }
 
 using Issued = c10::intrusive_ptr<c10d::Work>;
+
+/// What only moves needs no type, and NCCL does not know all of them.
+at::Tensor bytes_of(const at::Tensor& flat) { return flat.view(at::kByte); }
 
 /// The current stream comes after it.
 Issued after(Issued work) {
@@ -105,21 +107,22 @@ std::unique_ptr<Work> NcclGroup::start(shm::CollectiveKind kind, std::int64_t co
   const bool is_barrier = kind.collective == Collective::barrier;
   if (!is_barrier) kind.type = element_type(payload.scalar_type());
   if (kind.ordered) op = "tree " + op;
-  const Ticket ticket =
-      is_barrier ? context_->flight.begin(op, "", 0, 0)
-                 : context_->flight.begin(op, shm::name(kind.type), payload.numel(),
-                                          static_cast<std::int64_t>(payload.nbytes()));
+  const Ticket ticket = is_barrier
+                            ? context_->flight.begin(op, "", 0, 0)
+                            : context_->flight.begin(op, shm::name(kind.type), payload.numel(),
+                                                     static_cast<std::int64_t>(payload.nbytes()));
   auto& control = *context_->control;
   if (const auto end = control.over()) context_->fail(ticket, *end);
   const std::uint64_t sequence = control.entered() + 1;
   try {
     auto call = std::make_shared<NcclCall>(library_, std::move(issue), std::move(tensors));
     control.enter(shm::make_fingerprint(kind, static_cast<std::uint64_t>(count)),
-                  Purpose::current());
+                  Purpose::current(), control::Proof::words);
     calls_->issue(call);
     context_->flight.started(ticket);
-    return std::make_unique<CheckedWork<std::shared_ptr<NcclCall>>>(context_, ticket, sequence,
-                                                                    std::move(call));
+    // NCCL moves whatever meets: only the others' words prove that they entered the same.
+    return std::make_unique<CheckedWork<std::shared_ptr<NcclCall>>>(
+        context_, ticket, sequence, control::Proof::words, std::move(call));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -148,7 +151,7 @@ std::unique_ptr<Work> NcclGroup::start_broadcast(at::Tensor tensor, int root) {
   const auto flat = tensor.detach().view(-1);
   return start({.collective = Collective::broadcast, .root = static_cast<std::uint32_t>(root)},
                flat.numel(), {flat}, [flat, root](c10d::Backend& nccl) {
-                 std::vector<at::Tensor> tensors{flat};
+                 std::vector<at::Tensor> tensors{bytes_of(flat)};
                  c10d::BroadcastOptions options;
                  options.rootRank = root;
                  return after(nccl.broadcast(tensors, options));
@@ -160,8 +163,8 @@ std::unique_ptr<Work> NcclGroup::start_all_gather(at::Tensor output, at::Tensor 
   const auto into = output.detach().view(-1);
   return start({.collective = Collective::all_gather}, from.numel(), {from, into},
                [from, into](c10d::Backend& nccl) {
-                 at::Tensor source = from;
-                 at::Tensor target = into;
+                 at::Tensor source = bytes_of(from);
+                 at::Tensor target = bytes_of(into);
                  return after(nccl._allgather_base(target, source));
                });
 }
@@ -192,8 +195,7 @@ int visible_gpus(const std::string& where) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return count;
-  throw no_gpu(where, status == cudaSuccess ? "CUDA sees none" : cudaGetErrorString(status),
-               std::getenv("CUDA_VISIBLE_DEVICES"));
+  throw no_gpu(where, status == cudaSuccess ? "CUDA sees none" : cudaGetErrorString(status));
 }
 
 /// "GPU-1b2c..." as `nvidia-smi -L` has it, without the dashes; empty when there is no such GPU.
@@ -245,7 +247,8 @@ void await_connection(CallThread& calls, GlooContext& context) {
   const auto until = std::chrono::steady_clock::now() + options.join_deadline;
   control::Transfer connected{control::DataState::moving};
   const Ticket ticket = context.flight.begin("barrier", "", 0, 0, kJoining);
-  control.enter(shm::make_fingerprint({.collective = Collective::barrier}, 0), kJoining);
+  control.enter(shm::make_fingerprint({.collective = Collective::barrier}, 0), kJoining,
+                control::Proof::words);
   context.flight.started(ticket);
   std::string cause;
   try {

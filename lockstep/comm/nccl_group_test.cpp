@@ -27,7 +27,7 @@ TEST_F(NcclWithoutAGpu, IsRefusedBeforeRanksMeetAndSaysWhereToLook) {
   const Problem problem = problem_of<EnvironmentFault>([&] { (void)make_group(options); });
   EXPECT_EQ(problem.code, "LS-4017");
   EXPECT_EQ(problem.where, "rank 0 of 2, group world");
-  EXPECT_THAT(problem.what, HasSubstr("CUDA_VISIBLE_DEVICES is \"\""));
+  EXPECT_THAT(problem.what, HasSubstr("NCCL needs a GPU, and none answers: "));
   EXPECT_THAT(problem.fix, HasSubstr("nvidia-smi"));
 }
 

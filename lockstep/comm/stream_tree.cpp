@@ -41,7 +41,8 @@ c10::intrusive_ptr<c10d::Work> tree_all_reduce(c10d::Backend& backend, const at:
     all = at::zeros({n * piece}, flat.options());
     all.narrow(0, 0, count).copy_(flat);
   }
-  auto terms = at::empty({n * piece}, flat.options());  // [n, piece]: own piece, as every rank has it
+  // [n, piece]: this rank's piece as every rank has it
+  auto terms = at::empty({n * piece}, flat.options());
   std::vector<std::int64_t> even;
   const auto exchange = backend.alltoall_base(terms, all, even, even);
   after(*exchange);

@@ -28,8 +28,18 @@ std::unique_ptr<comm::Group> make_group(const std::string& backend,
                                         const comm::GroupOptions& options) {
   if (backend == "gloo") return comm::make_gloo_group(options);
   if (backend == "shm") return comm::make_shm_group(options);
-  throw UsageError(
-      {{"LS-7055", "request of bench comm", "no backend " + backend, "use shm or gloo"}});
+  if (backend == "shm+gloo") {
+    comm::GroupOptions on_hosts = options;
+    on_hosts.host_id = 2 * options.rank < options.size ? "first-half" : "second-half";
+    return comm::make_group(on_hosts);
+  }
+  if (backend == "nccl") {
+    comm::GroupOptions on_gpus = options;
+    on_gpus.backend = comm::Backend::nccl;
+    return comm::make_group(on_gpus);
+  }
+  throw UsageError({{"LS-7055", "request of bench comm", "no backend " + backend,
+                     "use shm, gloo, shm+gloo or nccl"}});
 }
 
 bench::Request read_request(const std::string& file) {
@@ -49,7 +59,7 @@ class Call {
  public:
   Call(comm::Group& group, Collective op, const bench::Extent& extent, bool symmetric)
       : group_(group), op_(op) {
-    const auto options = at::TensorOptions().dtype(at::kFloat);
+    const auto options = at::TensorOptions().dtype(at::kFloat).device(group.device());
     if (symmetric && op == Collective::all_reduce) {
       full_ = group.symmetric_zeros(extent.full, at::kFloat).fill_(1);  // [F]
     } else if (extent.part > 0) {
@@ -163,10 +173,11 @@ class CommBench {
 
   static std::vector<double> slowest(comm::Group& group, std::vector<double> times_us) {
     const auto count = static_cast<std::int64_t>(times_us.size());
-    const at::Tensor all = at::from_blob(times_us.data(), {count}, at::kDouble).clone();
+    const at::Tensor own = at::from_blob(times_us.data(), {count}, at::kDouble);
+    const at::Tensor all = own.to(group.device()).clone();
     group.all_reduce(all, ReduceOp::max)->wait();
-    const auto* first = all.const_data_ptr<double>();
-    return {first, first + count};
+    own.copy_(all);
+    return times_us;
   }
 
   void report(const bench::Report& line) const {

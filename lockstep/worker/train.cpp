@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/units.h"
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/records/purpose.h"
@@ -32,12 +34,22 @@
 namespace lockstep::worker {
 namespace {
 
+/// \throws UsageError for a group of GPUs: the models here live in the memory of the host.
+std::unique_ptr<comm::Group> join(const config::RankEnv& env,
+                                  std::shared_ptr<comm::FlightRecorder> flight) {
+  auto world = comm::join_world(env, std::move(flight));
+  if (world->device().is_cpu()) return world;
+  throw UsageError({{"LS-4018", "LOCKSTEP_BACKEND",
+                     world->backend() + " moves the memory of GPUs, and training computes on CPUs",
+                     "unset LOCKSTEP_BACKEND, or set it to auto"}});
+}
+
 /// One run of one rank. Members are in the order they depend on each other.
 class TrainJob {
  public:
   TrainJob(const RankArgs& args, const config::RankEnv& env)
       : flight_(std::make_shared<comm::FlightRecorder>(env.rank, env.world_size)),
-        world_(comm::join_world(env, flight_)),
+        world_(join(env, flight_)),
         assigned_(obtain_job(args, *world_)),
         mesh_(job_.plan.degree) {
     const std::string fault = assigned_.is_done ? "" : keep_flight(*flight_, job_.run_dir, *world_);

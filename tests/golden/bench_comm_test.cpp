@@ -88,6 +88,18 @@ TEST(BenchComm, BothSidesAreTimedAndCompared) {
   EXPECT_EQ(rows[2].at("bytes"), 0);
 }
 
+TEST(BenchComm, HalvesOfTheRanksCanBeTwoHosts) {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      bench(folder, {"--ranks", "4", "--backend", "shm+gloo", "--op", "all_reduce,broadcast",
+                     "--sizes", "256Ki", "--iterations", "2", "--rounds", "1", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.describe();
+  const auto rows = lines_of(result.out);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1].at("backend"), "shm+gloo");
+  EXPECT_EQ(rows[1].at("op"), "broadcast");
+}
+
 TEST(BenchComm, PeopleGetATableAndAPlotOfEachRankCount) {
   const TemporaryFolder folder;
   const ProgramResult result = bench(folder, {"--ranks", "1,2", "--backend", "gloo", "--sizes",

@@ -63,7 +63,9 @@ TEST_P(Nccl, EveryRankHasAGpuOfItsOwn) {
     ASSERT_TRUE(group.device().is_cuda());
     auto indices = at::zeros({group.size(), 1}, on(group, at::kInt));
     group.all_gather(indices, at::full({1}, group.device().index(), on(group, at::kInt)))->wait();
-    if (group.size() == 2) EXPECT_NE(indices[0].item<int>(), indices[1].item<int>());
+    for (int r = 0; r < group.rank(); ++r) {
+      EXPECT_NE(indices[r].item<int>(), static_cast<int>(group.device().index()));
+    }
   });
 }
 
@@ -114,6 +116,19 @@ TEST_P(Nccl, BroadcastGatherAndScatterPutEveryPartInItsPlace) {
     auto part = at::zeros({6}, on(group));
     group.reduce_scatter(part, all, ReduceOp::sum)->wait();
     EXPECT_TRUE(at::equal(part.cpu(), at::full({6}, n * (group.rank() + 1), at::kFloat)));
+  });
+}
+
+TEST_P(Nccl, WhatOnlyMovesMayHaveAnyType) {
+  run_ranks([](Group& group) {
+    for (const auto dtype : {at::kHalf, at::kBool, at::kShort, at::kChar, at::kDouble}) {
+      auto tensor = at::full({3}, group.rank() == 0 ? 1 : 0, on(group, dtype));
+      group.broadcast(tensor, 0)->wait();
+      auto all = at::zeros({group.size(), 3}, on(group, dtype));
+      group.all_gather(all, tensor)->wait();
+      EXPECT_TRUE(at::equal(all.cpu(), at::full({group.size(), 3}, 1, dtype)))
+          << c10::toString(dtype);
+    }
   });
 }
 
@@ -178,8 +193,8 @@ TEST_P(Nccl, TensorsOfTheHostAreRefusedInWords) {
 // Through NCCL's all_to_all, which a group of two does without.
 TEST(OneGpuTree, GoesThroughExchangeAndGather) {
   const at::Device device(at::kCUDA, 0);
-  const auto library = std::make_shared<NcclLibrary>(c10::make_intrusive<c10d::HashStore>(),
-                                                     GroupOptions{}, device);
+  const auto library =
+      std::make_shared<NcclLibrary>(c10::make_intrusive<c10d::HashStore>(), GroupOptions{}, device);
   CallThread calls(library);
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     for (const std::int64_t count : {63, 400'000}) {

@@ -20,6 +20,10 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr std::size_t kReadBytes = 16 * 1024;
+// While nobody needs words, most collectives end within it.
+constexpr milliseconds kInSilence{2};
+// How often who waits for data looks for word of a disagreement.
+constexpr milliseconds kListen{10};
 // A waiter and the thread read the same sockets: what one waits for the other may have taken.
 constexpr milliseconds kAwaitWords{2};
 // After a rank is lost, for data of what all ranks had entered before.
@@ -51,9 +55,15 @@ Channel::~Channel() {
   close();
 }
 
-void Channel::enter(const shm::Fingerprint& fingerprint, std::string_view site) {
+/// Nobody is done with a collective before those in flight before it, or its own data, have ended
+/// somewhere: until then also words that are needed can wait for others to share a system call
+/// with.
+void Channel::enter(const shm::Fingerprint& fingerprint, std::string_view site, Proof proof) {
   const std::lock_guard lock(mutex_);
-  announce(fingerprint, site, moving_.fetch_add(1) == 0);
+  const bool is_alone = moving_.fetch_add(1) == 0;
+  const bool is_needed = proof == Proof::words;
+  announce(fingerprint, site, is_needed && is_alone);
+  if (is_needed && !is_alone) awaited_words_.store(true);
 }
 
 void Channel::declare(const shm::Fingerprint& fingerprint, std::string_view site) {
@@ -75,10 +85,9 @@ void Channel::announce(const shm::Fingerprint& fingerprint, std::string_view sit
   update_agreed();
 }
 
-/// Nobody is done with a collective before those in flight before it, or its own data, have ended
-/// somewhere: until then its announcement can wait for others to share a system call with.
 void Channel::send_held_back() {
   if (!held_back_.exchange(false)) return;
+  awaited_words_.store(false);
   const std::lock_guard lock(mutex_);
   for (Peer& peer : peers_) {
     if (peer.unsent.empty()) continue;
@@ -90,10 +99,10 @@ void Channel::send_held_back() {
 void Channel::data_ended(Transfer& transfer, bool ok) {
   moving_.fetch_sub(1);
   if (!ok) data_failed_.store(true);
-  send_held_back();
+  if (awaited_words_.load()) send_held_back();
   {
     const std::lock_guard lock(news_mutex_);
-    transfer.store(ok ? DataState::there : DataState::failed);
+    transfer.state.store(ok ? DataState::there : DataState::failed);
     // With many in flight most ends are of collectives that nobody waits for yet.
     const bool by_one = waiters_ == 1 && awaited_ != nullptr;
     if (waiters_ == 0 || (by_one && awaited_ != &transfer)) return;
@@ -101,42 +110,52 @@ void Channel::data_ended(Transfer& transfer, bool ok) {
   news_.notify_all();
 }
 
+bool Channel::is_done(std::uint64_t sequence, const Transfer& transfer) const {
+  return transfer.state.load() == DataState::there &&
+         (transfer.proof == Proof::data || agreed_.load() >= sequence);
+}
+
 Outcome Channel::wait(std::uint64_t sequence, const Transfer& transfer, milliseconds deadline) {
   const auto until = Clock::now() + deadline;
+  if (transfer.proof == Proof::data) await_data(transfer, std::min(deadline, kInSilence));
   while (!poll(sequence, transfer)) {
     const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
     if (left <= milliseconds(0)) return Outcome::timed_out;
-    if (transfer.load() == DataState::there) {
+    if (transfer.state.load() == DataState::there) {
       await_words(sequence, std::min(left, kAwaitWords));
     } else {
-      await_data(transfer, left);
+      await_data(transfer, std::min(left, kListen));
     }
   }
   if (over_.load() && !end_.disagreement) salvage(sequence, transfer);
-  const DataState data = transfer.load();
-  if (data == DataState::there && agreed_.load() >= sequence) return Outcome::done;
+  if (is_done(sequence, transfer)) return Outcome::done;
   return over_.load() ? Outcome::over : Outcome::data_failed;
 }
 
 bool Channel::poll(std::uint64_t sequence, const Transfer& transfer) {
+  if (is_done(sequence, transfer)) return true;
   send_held_back();
-  if (over_.load()) return true;
-  const DataState data = transfer.load();
-  if (data != DataState::there || agreed_.load() >= sequence) return data != DataState::moving;
+  if (!over_.load()) listen(sequence);
+  return over_.load() || transfer.state.load() == DataState::failed || is_done(sequence, transfer);
+}
+
+/// To the words of those who have not entered it, as far as is known.
+void Channel::listen(std::uint64_t sequence) {
+  if (agreed_.load() >= sequence) return;
   const std::lock_guard lock(mutex_);
   for (Peer& peer : peers_) {
     if (peer.compared < sequence) read(peer);
   }
   update_agreed();
   judge();
-  return over_.load() || agreed_.load() >= sequence;
 }
 
 void Channel::await_data(const Transfer& transfer, milliseconds limit) {
   std::unique_lock lock(news_mutex_);
   ++waiters_;
   awaited_ = &transfer;
-  news_.wait_for(lock, limit, [&] { return over_.load() || transfer.load() != DataState::moving; });
+  news_.wait_for(lock, limit,
+                 [&] { return over_.load() || transfer.state.load() != DataState::moving; });
   if (--waiters_ > 0) awaited_ = nullptr;
 }
 
@@ -153,7 +172,7 @@ void Channel::salvage(std::uint64_t sequence, const Transfer& transfer) {
   ++waiters_;
   awaited_ = nullptr;
   news_.wait_until(lock, ended_at_ + kAfterglow,
-                   [&] { return transfer.load() != DataState::moving; });
+                   [&] { return transfer.state.load() != DataState::moving; });
   --waiters_;
 }
 

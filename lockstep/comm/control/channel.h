@@ -22,7 +22,17 @@ namespace lockstep::comm::control {
 
 /// How the data of one collective stands; set from any thread by Channel::data_ended().
 enum class DataState : std::uint8_t { moving, there, failed };
-using Transfer = std::atomic<DataState>;
+
+/// What tells a rank that all others have entered the same.
+enum class Proof : std::uint8_t {
+  words,  // their announcements
+  data,   // it carries the fingerprint, and there is none without that of every rank
+};
+
+struct Transfer {
+  std::atomic<DataState> state{DataState::moving};
+  const Proof proof = Proof::words;
+};
 
 enum class Outcome : std::uint8_t {
   done,         // the data is there and every rank entered the same
@@ -57,6 +67,10 @@ using OnEnd = std::function<void(const End& end)>;
 /// One connection to every other rank, and a thread that watches them. Every collective is
 /// announced by its fingerprint; the first difference, lost peer or abort ends the group on all
 /// ranks. Thread-safe, but collectives are entered in one order.
+///
+/// An announcement costs a system call at both ends, more than a small share of what 256 KiB take.
+/// Where nobody needs the words to go on they wait for others: they tell who disagrees, and who is
+/// missing, when something does not end within milliseconds.
 class Channel {
  public:
   /// \param peers from Door::meet(). \param cards of all ranks.
@@ -69,18 +83,17 @@ class Channel {
 
   /// Number of the collective that this rank entered last; the first is 1.
   [[nodiscard]] std::uint64_t entered() const { return entered_.load(); }
-  /// Tells everybody that this rank enters a collective; with others in flight at the latest when
-  /// one of them ends or somebody waits. Does not block.
-  void enter(const shm::Fingerprint& fingerprint, std::string_view site);
+  /// Tells everybody that this rank enters a collective. Does not block.
+  void enter(const shm::Fingerprint& fingerprint, std::string_view site,
+             Proof proof = Proof::words);
   /// The same for a collective whose data moves in steps, each between data_begins() and
-  /// data_ended(), or not over this rank. The others hear of it when this rank waits or the data of
-  /// a step has ended, at the latest after Limits::look.
+  /// data_ended(), or not over this rank.
   void declare(const shm::Fingerprint& fingerprint, std::string_view site);
   void data_begins() { moving_.fetch_add(1); }
   /// Its data came or failed.
   void data_ended(Transfer& transfer, bool ok);
 
-  /// Until the data is there and all ranks have entered the same.
+  /// Until the data is there and it is proved that all ranks have entered the same.
   [[nodiscard]] Outcome wait(std::uint64_t sequence, const Transfer& transfer,
                              std::chrono::milliseconds deadline);
   /// True when wait() would not block.
@@ -124,6 +137,8 @@ class Channel {
   };
 
   void send_held_back();
+  [[nodiscard]] bool is_done(std::uint64_t sequence, const Transfer& transfer) const;
+  void listen(std::uint64_t sequence);
   void run();
   void wait_for_news();
   void wake_thread() const;
@@ -165,7 +180,8 @@ class Channel {
   std::atomic<std::uint64_t> agreed_{0};  // collectives that all ranks entered the same
   std::atomic<std::int64_t> moving_{0};   // whose data has not ended
   std::atomic<bool> data_failed_{false};
-  std::atomic<bool> held_back_{false};  // announcements that wait for company
+  std::atomic<bool> held_back_{false};      // announcements that wait for company,
+  std::atomic<bool> awaited_words_{false};  // and some of them for the end of a transfer at most
   std::atomic<bool> stop_{false};
 
   std::mutex news_mutex_;  // innermost

@@ -123,6 +123,31 @@ TEST(ControlChannel, EveryRankHearsOfADifferenceWithBothSidesAndTheirCallSites) 
   });
 }
 
+TEST(ControlChannel, DataThatProvesItselfNeedsNoWords) {
+  std::promise<void> over;
+  const auto is_over = over.get_future().share();
+  on_ranks(2, [&](int rank, Sockets sockets, const std::vector<Card>& cards) {
+    if (rank == 1) return is_over.wait();  // says nothing
+    Channel channel(rank, std::move(sockets), cards);
+    Transfer transfer{DataState::moving, Proof::data};
+    channel.enter(sum_of(1), {}, Proof::data);
+    EXPECT_FALSE(channel.poll(1, transfer));
+    channel.data_ended(transfer, true);
+    EXPECT_TRUE(channel.poll(1, transfer));
+    EXPECT_EQ(channel.wait(1, transfer, seconds(20)), Outcome::done);
+    over.set_value();
+  });
+}
+
+TEST(ControlChannel, DataThatDoesNotComeMakesThemTalk) {
+  on_channels(2, [](int rank, Channel& channel) {
+    Transfer never{DataState::moving, Proof::data};
+    channel.enter(sum_of(static_cast<std::uint64_t>(rank) + 1), {}, Proof::data);
+    EXPECT_EQ(channel.wait(1, never, seconds(20)), Outcome::over);
+    EXPECT_THAT(reason_of(channel), HasSubstr("rank 1 entered all_reduce (sum) of 2 float32"));
+  });
+}
+
 TEST(ControlChannel, DataThatCameDoesNotHideADifference) {
   on_channels(2, [](int rank, Channel& channel) {
     EXPECT_EQ(enter_and_wait(channel, sum_of(static_cast<std::uint64_t>(rank) + 1)), Outcome::over);
