@@ -74,12 +74,16 @@ struct CallThread::State {
   bool is_open = false;
   std::exception_ptr open_error;
   bool stop = false;
-  bool ended = false;
+  bool ended = true;  // there is no thread
 };
 
 CallThread::CallThread(std::shared_ptr<CallLibrary> library)
-    : state_(std::make_shared<State>(std::move(library))) {
+    : state_(std::make_shared<State>(std::move(library))) {}
+
+void CallThread::start() {
+  const std::lock_guard lock(state_->mutex);  // it says that it has ended only after this
   std::thread([state = state_] { run(*state); }).detach();
+  state_->ended = false;
 }
 
 void CallThread::run(State& state) {
@@ -184,7 +188,11 @@ void CallThread::issue(const std::shared_ptr<Call>& call) {
 }
 
 void CallThread::abort() {
-  if (state_->aborted.exchange(true)) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->ended || state_->aborted.exchange(true)) return;
+    state_->changed.notify_all();
+  }
   const auto abort_library = [library = state_->library] {
     try {
       library->abort();
@@ -196,8 +204,6 @@ void CallThread::abort() {
   } catch (const std::system_error&) {  // no thread is left
     abort_library();
   }
-  const std::lock_guard lock(state_->mutex);
-  state_->changed.notify_all();
 }
 
 void CallThread::close(std::chrono::milliseconds patience) {

@@ -51,11 +51,14 @@ class CallThread {
   CallThread& operator=(const CallThread&) = delete;
   ~CallThread() { close(std::chrono::milliseconds(0)); }
 
+  /// Starts the thread, which opens the library.
+  void start();
   /// Whether the library is open, within `patience`. \throws what open() threw.
   [[nodiscard]] bool opened(std::chrono::milliseconds patience);
   /// Does not block. Once aborted, the call ends badly at once.
   void issue(const std::shared_ptr<Call>& call);
-  /// Ends all calls badly. Does not block; may be called by anybody and more than once.
+  /// Ends all calls badly. Does not block; may be called by anybody and more than once, also when
+  /// all is over.
   void abort();
   /// Nothing more is issued. What is in flight gets `patience` to end, and then as long again to be
   /// aborted.

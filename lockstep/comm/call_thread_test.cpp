@@ -105,6 +105,7 @@ class CallThreads : public testing::Test {
 TEST_F(CallThreads, IssueInOrderAndTellWhenACallIsOver) {
   library_->end_gate = false;
   CallThread calls(library_);
+  calls.start();
   ASSERT_TRUE(calls.opened(seconds(30)));
   std::vector<std::shared_ptr<ObedientCall>> issued;
   for (int i = 0; i < 8; ++i) issued.push_back(issue(calls, i));
@@ -118,6 +119,7 @@ TEST_F(CallThreads, IssueInOrderAndTellWhenACallIsOver) {
 
 TEST_F(CallThreads, ACallThatCannotBeLaunchedEndsWithItsErrorAndTheNextOneGoesOn) {
   CallThread calls(library_);
+  calls.start();
   auto bad = std::make_shared<ObedientCall>(library_, 0);
   bad->launch_fails = true;
   calls.issue(bad);
@@ -129,6 +131,7 @@ TEST_F(CallThreads, ACallThatCannotBeLaunchedEndsWithItsErrorAndTheNextOneGoesOn
 TEST_F(CallThreads, AbortFreesALaunchThatBlocksAndEndsAllCallsBadly) {
   library_->launch_gate = false;
   CallThread calls(library_);
+  calls.start();
   const auto first = issue(calls, 0);
   const auto second = issue(calls, 1);
   calls.abort();
@@ -144,6 +147,7 @@ TEST_F(CallThreads, AbortFreesALaunchThatBlocksAndEndsAllCallsBadly) {
 TEST_F(CallThreads, CloseLetsWhatIsInFlightEnd) {
   library_->end_gate = false;
   CallThread calls(library_);
+  calls.start();
   const auto call = issue(calls, 0);
   std::thread later([&] {
     std::this_thread::sleep_for(milliseconds(50));
@@ -153,11 +157,14 @@ TEST_F(CallThreads, CloseLetsWhatIsInFlightEnd) {
   later.join();
   EXPECT_TRUE(call->ends_well());
   EXPECT_TRUE(library_->closed.load());
+  calls.abort();
+  EXPECT_EQ(library_->aborts.load(), 0) << "it has been closed";
 }
 
 TEST_F(CallThreads, CloseAbortsWhatDoesNotEnd) {
   library_->end_gate = false;
   CallThread calls(library_);
+  calls.start();
   const auto call = issue(calls, 0);
   calls.close(milliseconds(100));
   EXPECT_EQ(library_->aborts.load(), 1);
@@ -167,15 +174,25 @@ TEST_F(CallThreads, CloseAbortsWhatDoesNotEnd) {
 TEST_F(CallThreads, ALibraryThatNeverOpensHoldsNobodyUp) {
   library_->open_gate = false;
   CallThread calls(library_);
+  calls.start();
   EXPECT_FALSE(calls.opened(milliseconds(20)));
   const auto call = issue(calls, 0);
   calls.close(milliseconds(20));
   EXPECT_FALSE(call->ends_well());
 }
 
+TEST_F(CallThreads, OneThatNeverStartedTakesNoCallsAndClosesAtOnce) {
+  CallThread calls(library_);
+  EXPECT_FALSE(issue(calls, 0)->ends_well());
+  calls.abort();
+  calls.close(seconds(30));
+  EXPECT_EQ(library_->aborts.load(), 0);
+}
+
 TEST_F(CallThreads, WhatOpeningThrowsIsThrownToWhoWaitsForIt) {
   library_->open_error = "no such device";
   CallThread calls(library_);
+  calls.start();
   EXPECT_THROW((void)calls.opened(seconds(30)), std::runtime_error);
   EXPECT_FALSE(issue(calls, 0)->ends_well());
 }

@@ -2,15 +2,13 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 
 #include <cstdlib>
-#include <stdexcept>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
-
-#include "lockstep/comm/gpu_faults.h"
 
 namespace lockstep::comm {
 namespace {
@@ -35,35 +33,36 @@ c10::cuda::CUDAStream stream_on(at::Device device) {
   return c10::cuda::getStreamFromPool(false, device.index());
 }
 
-}  // namespace
+/// Between two streams: that of the caller and that of the collectives.
+class NcclCall : public StreamCall {
+ public:
+  NcclCall(std::shared_ptr<NcclLibrary> library, StreamLibrary::Issue issue,
+           std::vector<at::Tensor> tensors)
+      : library_(std::move(library)), issue_(std::move(issue)), tensors_(std::move(tensors)) {
+    ready_.record(callers());
+  }
+  void finish() override { done_.block(callers()); }
 
-NcclLibrary::NcclLibrary(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options,
-                         at::Device device)
-    : device_(device), stream_(stream_on(device)), nccl_(make_nccl(store, options)) {}
+ private:
+  void launch() override;
+  [[nodiscard]] bool is_over() override;
+  [[nodiscard]] c10::cuda::CUDAStream callers() const {
+    return c10::cuda::getCurrentCUDAStream(library_->device().index());
+  }
 
-void NcclLibrary::open() {
-  c10::cuda::set_device(device_.index());  // of the thread, for good
-  nccl_->eagerConnectSingleDevice(device_);
-}
-
-void NcclLibrary::close() { nccl_->shutdown(); }
-
-void NcclLibrary::abort() {
-  const c10::cuda::CUDAGuard guard(device_);
-  nccl_->abort();
-}
-
-NcclCall::NcclCall(std::shared_ptr<NcclLibrary> library, Issue issue,
-                   std::vector<at::Tensor> tensors)
-    : library_(std::move(library)), issue_(std::move(issue)), tensors_(std::move(tensors)) {
-  ready_.record(c10::cuda::getCurrentCUDAStream(library_->device().index()));
-}
+  const std::shared_ptr<NcclLibrary> library_;
+  const StreamLibrary::Issue issue_;
+  const std::vector<at::Tensor> tensors_;
+  at::cuda::CUDAEvent ready_;
+  at::cuda::CUDAEvent done_;
+  c10::intrusive_ptr<c10d::Work> last_;
+};
 
 void NcclCall::launch() {
   const c10::cuda::CUDAStreamGuard guard(library_->stream());
   const at::NoGradGuard no_autograd;
   ready_.block(library_->stream());
-  last_ = issue_(library_->nccl());
+  last_ = issue_(library_->nccl(), [](c10d::Work& work) { work.synchronize(); });
   done_.record(library_->stream());
 }
 
@@ -75,16 +74,29 @@ bool NcclCall::is_over() {
   return done_.query();
 }
 
-void NcclCall::finish() {
-  done_.block(c10::cuda::getCurrentCUDAStream(library_->device().index()));
+}  // namespace
+
+NcclLibrary::NcclLibrary(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options,
+                         at::Device device)
+    : device_(device), stream_(stream_on(device)), nccl_(make_nccl(store, options)) {}
+
+void NcclLibrary::open() {
+  c10::cuda::set_device(device_.index());  // of the thread, for good
+  nccl_->eagerConnectSingleDevice(device_);
 }
 
-void rethrow(const std::shared_ptr<NcclCall>& call) {
-  try {
-    call->rethrow();
-  } catch (const std::exception& error) {
-    throw std::runtime_error(nccl_cause(error.what()));
-  }
+void NcclLibrary::abort() {
+  const c10::cuda::CUDAGuard guard(device_);
+  nccl_->abort();
+}
+
+std::shared_ptr<StreamCall> NcclLibrary::make_call(Issue issue, std::vector<at::Tensor> tensors) {
+  return std::make_shared<NcclCall>(shared_from_this(), std::move(issue), std::move(tensors));
+}
+
+std::string NcclLibrary::advice() const {
+  return "see whether a rank ended meanwhile; NCCL_DEBUG=WARN prints NCCL's own account, "
+         "NCCL_SOCKET_IFNAME names the network interface it is to take";
 }
 
 }  // namespace lockstep::comm

@@ -14,6 +14,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <vector>
 
@@ -196,16 +197,16 @@ TEST(OneGpuTree, GoesThroughExchangeAndGather) {
   const auto library =
       std::make_shared<NcclLibrary>(c10::make_intrusive<c10d::HashStore>(), GroupOptions{}, device);
   CallThread calls(library);
+  calls.start();
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     for (const std::int64_t count : {63, 400'000}) {
       const auto values = values_of(0, count, dtype);
       const auto tensor = values.to(device);
-      const auto call = std::make_shared<NcclCall>(
-          library,
-          [tensor](c10d::Backend& nccl) {
-            return tree_all_reduce(nccl, tensor, [](c10d::Work& work) { work.synchronize(); });
+      const auto call = library->make_call(
+          [tensor](c10d::Backend& nccl, const After& after) {
+            return tree_all_reduce(nccl, tensor, after);
           },
-          std::vector<at::Tensor>{tensor});
+          {tensor});
       std::promise<bool> end;
       call->on_end([&](bool ok) { end.set_value(ok); });
       calls.issue(call);
@@ -286,7 +287,11 @@ TEST(TwoGpus, ARankThatIsKilledIsNamedAndItsPeersKernelsEnd) {
         auto tensor = at::ones({8'000'000}, on(*group));
         group->all_reduce(tensor, ReduceOp::sum)->wait();
         outer.barrier();
-        if (outer.rank() == 1) ::kill(::getpid(), SIGKILL);
+        if (outer.rank() == 1) {
+          std::this_thread::sleep_for(
+              std::chrono::milliseconds(200));  // the other leaves the barrier
+          ::kill(::getpid(), SIGKILL);
+        }
         const auto start = steady_clock::now();
         const auto problem = problem_of<PeerLost>([&] {
           for (;;) group->all_reduce(tensor, ReduceOp::sum)->wait();

@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr std::size_t kReadBytes = 16 * 1024;
 // While nobody needs words, most collectives end within it.
-constexpr milliseconds kInSilence{2};
+constexpr milliseconds kInSilence{5};
 // How often who waits for data looks for word of a disagreement.
 constexpr milliseconds kListen{10};
 // A waiter and the thread read the same sockets: what one waits for the other may have taken.
