@@ -71,6 +71,7 @@ bench-comm: programs ## time collectives of this host beside Open MPI, then besi
 	@cmake --preset release >/dev/null # finds an mpicc that was just installed
 	@cmake --build --preset release --target lockstep-mpi-peer
 	@$(COMM_BENCH) --against mpi
+	@$(BIN)/lockstep bench comm --ranks 2,4 --symmetric --sizes 256Ki,1Mi,4Mi,16Mi,64Mi --against mpi
 	@$(COMM_BENCH) --against gloo
 
 bench-compare: configure ## what it costs that ranks of a Gloo group compare the collectives they enter

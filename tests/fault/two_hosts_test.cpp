@@ -19,7 +19,7 @@
 namespace lockstep::test {
 namespace {
 
-using testing::HasSubstr;
+using testing::ContainsRegex;
 using Clock = std::chrono::steady_clock;
 
 // How long the cable is bad; `make soak` takes five minutes.
@@ -49,7 +49,7 @@ first_bucket_mib = 0.05
 
 // From the moment that nothing passes any more to the error, and to the end of the process.
 constexpr std::chrono::seconds kNoticed{5};
-constexpr std::chrono::seconds kSlowMachine{3};
+constexpr std::chrono::seconds kSlowMachine{10};
 
 class TwoHosts : public testing::Test {
  protected:
@@ -100,13 +100,14 @@ class TwoHosts : public testing::Test {
 
   /// \pre start_both(). \param since when the hosts have lost each other.
   void expect_all_name_the_other_side(Clock::time_point since) {
-    const char* const pair[] = {"rank 1 (process", "rank 0 (process"};
-    const char* const four[] = {"has lost host right (ranks 2 and 3)",
-                                "has lost host left (ranks 0 and 1)"};
+    // Where only one direction is dead, a side may also hear how the other one ends.
+    const char* const pair[] = {"rank 1 (.process|has ended)", "rank 0 (.process|has ended)"};
+    const char* const four[] = {"has lost host right .ranks 2 and 3.|ranks? [23].* ended",
+                                "has lost host left .ranks 0 and 1.|ranks? [01].* ended"};
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       const ProgramResult result = ranks_[i]->wait();
       EXPECT_EQ(result.exit_code, 5) << result.describe();
-      EXPECT_THAT(result.err, HasSubstr(i < 2 ? pair[i] : four[(i - 2) / 2]));
+      EXPECT_THAT(result.err, ContainsRegex(i < 2 ? pair[i] : four[(i - 2) / 2]));
     }
     const auto took = Clock::now() - since;
     EXPECT_LT(took, kNoticed + kSlowMachine);
