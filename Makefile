@@ -5,6 +5,8 @@ SETUP   := tools/setup.sh
 MINUTES ?= 10
 PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
+# ninja would run two more than there are cores: 9 % slower, with these headers, on two cores.
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .PHONY: help setup configure programs build demo style test python-backend test-oracles validate-gpt test-sanitize \
         bench-peers bench-python bench-peers-json bench-comm bench-compare bench-death fuzz soak cuda gpu-check install clean

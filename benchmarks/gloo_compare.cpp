@@ -118,6 +118,7 @@ int main() {
   int port_pipe[2];
   if (::pipe(port_pipe) != 0) return 3;
   const pid_t other = ::fork();
+  if (other < 0) return 3;
   int port = 0;
   try {
     if (other == 0) {

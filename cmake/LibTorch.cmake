@@ -29,7 +29,7 @@ if(LOCKSTEP_CUDA)
       ${nvidia}/nccl/lib/libnccl.so.2 ${nvidia}/cu13/lib/libcudart.so.13)
   target_compile_options(lockstep_libtorch INTERFACE
       "SHELL:-idirafter ${nvidia}/cu13/include" "SHELL:-idirafter ${nvidia}/nccl/include")
-  target_compile_definitions(lockstep_libtorch INTERFACE LOCKSTEP_CUDA USE_C10D_NCCL)
+  target_compile_definitions(lockstep_libtorch INTERFACE USE_C10D_NCCL)
   target_link_options(lockstep_libtorch INTERFACE
       -Wl,-rpath,${nvidia}/nccl/lib -Wl,-rpath,${nvidia}/cu13/lib)
 endif()

@@ -35,20 +35,22 @@ function(lockstep_test_program target torch libs)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE ${libs} GTest::gtest GTest::gmock)
-  target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
-  # Test bodies run once: optimising them buys nothing.
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
-  target_compile_definitions(${target} PRIVATE $<$<NOT:$<STREQUAL:${torch},T>>:
-      LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LOCKSTEP_BINARY_DIR="${CMAKE_BINARY_DIR}">)
   if(torch STREQUAL "T")
+    target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS} $<$<CONFIG:Release>:-O0>)
     get_target_property(header ${libs} LOCKSTEP_TORCH_HEADER)
     lockstep_torch_settings(${target} lockstep_${header}_test_pch)
     target_link_libraries(${target} PRIVATE lockstep_torch_test_support)
   else()
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
-    target_compile_options(${target} PRIVATE -Winvalid-pch -fPIC)
-    target_precompile_headers(${target} REUSE_FROM lockstep_test_pch)
+    lockstep_free_test_settings(${target})
   endif()
+endfunction()
+
+function(lockstep_free_test_settings target)
+  target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS} $<$<CONFIG:Release>:-O0> -Winvalid-pch -fPIC)
+  target_compile_definitions(${target} PRIVATE
+      LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LOCKSTEP_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_precompile_headers(${target} REUSE_FROM lockstep_test_pch)
 endfunction()
 
 function(lockstep_test target torch libs)
@@ -83,10 +85,13 @@ if(NOT CMAKE_BUILD_TYPE STREQUAL "Sanitize")  # these tests read texts: nothing 
   lockstep_family(architecture - lockstep_base)
 endif()
 if(LOCKSTEP_TORCH AND TARGET lockstep AND TARGET lockstep-worker)
+  add_library(lockstep_program_test_support OBJECT ${CMAKE_SOURCE_DIR}/tests/support/run_program.cpp
+              ${CMAKE_SOURCE_DIR}/tests/support/network_pair.cpp ${CMAKE_SOURCE_DIR}/tests/support/packet_relay.cpp)
+  target_include_directories(lockstep_program_test_support PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(lockstep_program_test_support PRIVATE lockstep_cli GTest::gtest)
+  lockstep_free_test_settings(lockstep_program_test_support)
   foreach(family golden fault)
-    lockstep_family(${family} - lockstep_cli ${CMAKE_SOURCE_DIR}/tests/support/run_program.cpp
-                    ${CMAKE_SOURCE_DIR}/tests/support/network_pair.cpp
-                    ${CMAKE_SOURCE_DIR}/tests/support/packet_relay.cpp)
+    lockstep_family(${family} - lockstep_cli $<TARGET_OBJECTS:lockstep_program_test_support>)
     if(TARGET ${family}_test)
       add_dependencies(${family}_test lockstep lockstep-worker)
     endif()

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Builds preset cuda and runs the tests labelled gpu, and with two GPUs those labelled gpu2: at most 8 minutes,
-# without the download of the CUDA libraries. Exit 3 where there is no GPU; nothing is counted as passed that
+# Builds preset cuda and runs the tests labelled gpu, and with two GPUs those labelled gpu2: these for at most 8
+# minutes. Exit 3 where there is no GPU; nothing is counted as passed that
 # did not run.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -149,7 +149,7 @@ install_cuda() {
   mkdir -p "${scratch}/tmp"
   make_venv "${scratch}/venv"
   TMPDIR="${scratch}/tmp" pip_install "${scratch}/venv/bin/pip" --target "${scratch}/cuda" "${GPU_WHEELS[@]}"
-  cp -al --no-clobber "${scratch}/cuda/." "${LIBTORCH}/"
+  cp -alf "${scratch}/cuda/." "${LIBTORCH}/"
   touch "${GPU_STAMP}"
   rm -rf "${scratch}"
 }

@@ -88,9 +88,8 @@ class CommBench {
 
   Exit run() {
     for (const int ranks : plan_.ranks) {
-      const std::string label =
-          plan_.request.backend + (plan_.request.symmetric ? " symmetric" : "");
-      measured_ = {ranks, label, plan_.against(), ranks > host_.cores, {}, {}};
+      measured_ = {ranks, plan_.request.backend, plan_.against(), ranks > host_.cores, {}, {}};
+      measured_.symmetric = plan_.request.symmetric;
       measure();
       const bench::Rows rows = bench::rows_of(measured_);
       keep(rows);

@@ -120,6 +120,11 @@ CommPlan comm_plan(const Args& args) {
   plan.request.rounds = count_of(args, "--rounds", plan.request.rounds);
   plan.no_pin = args.has("--no-pin");
   plan.request.symmetric = args.has("--symmetric");
+  const auto is_other = [](bench::Collective op) { return op != bench::Collective::all_reduce; };
+  if (plan.request.symmetric &&
+      std::any_of(plan.request.ops.begin(), plan.request.ops.end(), is_other)) {
+    refuse(problems, "--symmetric", "is for all_reduce alone", "leave --op away");
+  }
   if (!problems.empty()) throw UsageError(std::move(problems));
   plan.against_mpi = plan.request.against == "mpi";
   if (plan.against_mpi) plan.request.against.clear();

@@ -86,6 +86,11 @@ TEST(CommPlan, MisspeltWordsGetTheNearestNameAndAllFaultsAreFound) {
   EXPECT_EQ(problems[5].where, "--sizes");
 }
 
+TEST(CommPlan, SymmetricMemoryIsForAllReduceAlone) {
+  EXPECT_TRUE(plan_of({"--symmetric"}).request.symmetric);
+  EXPECT_EQ(problems_of({"--symmetric", "--op", "broadcast"}).size(), 1U);
+}
+
 TEST(CommPlan, TwoHostsNeedThreeRanks) {
   EXPECT_EQ(plan_of({"--backend", "shm+gloo", "--ranks", "3,4"}).request.backend, "shm+gloo");
   const auto problems = problems_of({"--backend", "shm+gloo", "--ranks", "2,4"});

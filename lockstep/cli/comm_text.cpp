@@ -29,7 +29,8 @@ std::string time_text(double us) { return us > 0 ? format_duration(us / 1e6) : "
 
 std::string title(const Row& row) {
   std::string text = std::string(bench::name_of(row.op)) + " fp32, " + std::to_string(row.ranks) +
-                     (row.ranks == 1 ? " rank, " : " ranks, ") + row.backend;
+                     (row.ranks == 1 ? " rank, " : " ranks, ") + row.backend +
+                     (row.symmetric ? " in symmetric memory" : "");
   return row.against.empty() ? text : text + " against " + row.against;
 }
 

@@ -11,12 +11,12 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/rng.h"
+#include "lockstep/comm/checked_work.h"
 #include "lockstep/comm/control/channel.h"
 #include "lockstep/comm/control_link.h"
 #include "lockstep/comm/gloo_mesh.h"
 #include "lockstep/comm/gloo_part.h"
 #include "lockstep/comm/gloo_scatter.h"
-#include "lockstep/comm/gloo_work.h"
 #include "lockstep/comm/group.h"
 #include "lockstep/comm/join.h"
 #include "lockstep/comm/local_address.h"
@@ -37,18 +37,6 @@ using shm::Collective;
 constexpr std::chrono::milliseconds kCloseDeadline{1000};
 // Collectives that never met their other halves do not end earlier than that.
 constexpr std::chrono::milliseconds kCloseDeadlineOfTheLost{200};
-
-c10d::ReduceOp to_c10d(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::min:
-      return c10d::ReduceOp::MIN;
-    case ReduceOp::max:
-      return c10d::ReduceOp::MAX;
-    case ReduceOp::sum:
-      break;
-  }
-  return c10d::ReduceOp::SUM;
-}
 
 /// What every rank must enter with: travels on the control connections, and in short with the data.
 struct Entry {
@@ -83,7 +71,7 @@ struct Mesh {
 
 class GlooGroup : public GlooPart {
  public:
-  GlooGroup(std::shared_ptr<GlooContext> context, std::unique_ptr<Mesh> mesh,
+  GlooGroup(std::shared_ptr<CheckedContext> context, std::unique_ptr<Mesh> mesh,
             std::unique_ptr<store::Server> server)
       : GlooPart(context->options.rank, context->options.size, "gloo"),
         server_(std::move(server)),
@@ -107,10 +95,9 @@ class GlooGroup : public GlooPart {
 
   template <class Issue>
   std::unique_ptr<Work> start(Entry entry, const at::Tensor& payload, Issue issue);
-  [[nodiscard]] Ticket record(const Entry& entry, const at::Tensor& payload);
 
   std::unique_ptr<store::Server> server_;
-  std::shared_ptr<GlooContext> context_;
+  std::shared_ptr<CheckedContext> context_;
   std::unique_ptr<Mesh> mesh_;
   std::uint64_t issued_ = 0;
   shm::Fingerprint whole_;  // declared last
@@ -130,8 +117,8 @@ GlooGroup::~GlooGroup() {
   } else {
     closer.detach();
   }
+  context_->control->close();  // first: a group that closes in order is no news to its host
   context_->control->abandon("the group was closed with this collective in flight");
-  context_->control->close();
 }
 
 void GlooGroup::declare(const shm::Fingerprint& whole, std::string_view site) {
@@ -154,19 +141,11 @@ void GlooGroup::confirm() {
   }
 }
 
-Ticket GlooGroup::record(const Entry& entry, const at::Tensor& payload) {
-  std::string op(shm::name(entry.kind.collective));
-  if (entry.kind.ordered) op = "tree " + op;
-  if (!payload.defined()) return context_->flight.begin(op, "", 0, 0);
-  return context_->flight.begin(op, shm::name(entry.kind.type), payload.numel(),
-                                static_cast<std::int64_t>(payload.nbytes()));
-}
-
 /// Issues a collective by issue(tag) and tells the others. The data goes first: it takes longer.
 template <class Issue>
 std::unique_ptr<Work> GlooGroup::start(Entry entry, const at::Tensor& payload, Issue issue) {
   if (payload.defined()) entry.kind.type = element_type(payload.scalar_type());
-  const auto ticket = record(entry, payload);
+  const auto ticket = context_->record(entry.kind, payload);
   auto& control = *context_->control;
   if (const auto end = control.over()) context_->fail(ticket, *end);
   const bool is_step = context_->compared == Compared::declared;
@@ -262,7 +241,7 @@ std::unique_ptr<GlooPart> make_gloo_part(const GroupOptions& options, Meeting me
     mesh->tree = std::make_unique<TreeReducer>(
         mesh->backend, connect_gloo(store, options, "gathers", address), options.deadline);
   }
-  auto context = std::make_shared<GlooContext>(
+  auto context = std::make_shared<CheckedContext>(
       options, compared, connect_control(*store, options, address, std::move(on_end)));
   return std::make_unique<GlooGroup>(std::move(context), std::move(mesh),
                                      std::move(meeting.server));

@@ -61,7 +61,8 @@ class Group {
                                                      ReduceOp op);
   /// Collective, in the order of the group's other collectives. A zeroed tensor [count] on every
   /// rank, in memory that all ranks of the group reach where there is such: all_reduce of it, or of
-  /// a contiguous part, then needs no copies. Elsewhere plain memory. May outlive the group.
+  /// a contiguous part, then needs no copies, and all ranks pass parts of the same array (else
+  /// Disagreement). Elsewhere plain memory. May outlive the group. \throws as the collectives do.
   [[nodiscard]] at::Tensor symmetric_zeros(std::int64_t count, at::ScalarType dtype);
   /// Collective. Returns when every rank has come.
   void barrier() { do_barrier(); }

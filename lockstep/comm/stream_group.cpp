@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/checked_work.h"
 #include "lockstep/comm/control_link.h"
-#include "lockstep/comm/gloo_work.h"
 #include "lockstep/comm/gpu_faults.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/comm/shm/fingerprint.h"
@@ -24,22 +24,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kCloseDeadline{2000};
 constexpr milliseconds kLookWhileConnecting{50};
 constexpr std::string_view kJoining = "connecting the ranks";
-// The library may notice the end of a peer before its control connection does.
-constexpr milliseconds kWordOfThePeer{500};
 
 using Issued = c10::intrusive_ptr<c10d::Work>;
-
-c10d::ReduceOp to_c10d(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::min:
-      return c10d::ReduceOp::MIN;
-    case ReduceOp::max:
-      return c10d::ReduceOp::MAX;
-    case ReduceOp::sum:
-      break;
-  }
-  return c10d::ReduceOp::SUM;
-}
 
 /// What only moves needs no type, and NCCL does not know all of them.
 at::Tensor bytes_of(const at::Tensor& flat) { return flat.view(at::kByte); }
@@ -56,7 +42,7 @@ Issued all_reduce_of(c10d::Backend& backend, const at::Tensor& flat, ReduceOp op
 
 class StreamGroup : public Group {
  public:
-  StreamGroup(std::shared_ptr<GlooContext> context, std::shared_ptr<StreamLibrary> library,
+  StreamGroup(std::shared_ptr<CheckedContext> context, std::shared_ptr<StreamLibrary> library,
               std::shared_ptr<CallThread> calls, std::unique_ptr<store::Server> server)
       : Group(context->options.rank, context->options.size, library->backend(), library->device()),
         server_(std::move(server)),
@@ -77,10 +63,9 @@ class StreamGroup : public Group {
 
   std::unique_ptr<Work> start(shm::CollectiveKind kind, std::int64_t count,
                               std::vector<at::Tensor> tensors, StreamLibrary::Issue issue);
-  [[nodiscard]] Ticket record(const shm::CollectiveKind& kind, const at::Tensor& payload);
 
   std::unique_ptr<store::Server> server_;
-  std::shared_ptr<GlooContext> context_;
+  std::shared_ptr<CheckedContext> context_;
   std::shared_ptr<StreamLibrary> library_;
   std::shared_ptr<CallThread> calls_;
 };
@@ -88,16 +73,8 @@ class StreamGroup : public Group {
 StreamGroup::~StreamGroup() {
   context_->control->leave();
   calls_->close(context_->control->over() ? milliseconds(0) : kCloseDeadline);
-  context_->control->abandon("the group was closed with this collective in flight");
   context_->control->close();
-}
-
-Ticket StreamGroup::record(const shm::CollectiveKind& kind, const at::Tensor& payload) {
-  std::string op(shm::name(kind.collective));
-  if (kind.collective == Collective::barrier) return context_->flight.begin(op, "", 0, 0);
-  if (kind.ordered) op = "tree " + op;
-  return context_->flight.begin(op, shm::name(kind.type), payload.numel(),
-                                static_cast<std::int64_t>(payload.nbytes()));
+  context_->control->abandon("the group was closed with this collective in flight");
 }
 
 /// Tells the others and issues a collective. The word goes first: before NCCL has connections for a
@@ -109,7 +86,7 @@ std::unique_ptr<Work> StreamGroup::start(shm::CollectiveKind kind, std::int64_t 
   if (kind.collective != Collective::barrier) {
     kind.type = element_type(tensors.front().scalar_type());
   }
-  const Ticket ticket = record(kind, tensors.front());
+  const Ticket ticket = context_->record(kind, tensors.front());
   auto& control = *context_->control;
   if (const auto end = control.over()) context_->fail(ticket, *end);
   const std::uint64_t sequence = control.entered() + 1;
@@ -195,7 +172,7 @@ void StreamGroup::do_barrier() {
 /// Collective. Waits until the library has connected this rank, and all others have come as far. A
 /// rank that ends or fails meanwhile ends the wait of all: NCCL itself would wait without end.
 /// \throws PeerLost.
-void await_connection(CallThread& calls, GlooContext& context, const StreamLibrary& library) {
+void await_connection(CallThread& calls, CheckedContext& context, const StreamLibrary& library) {
   const GroupOptions& options = context.options;
   control::Channel& control = *context.control;
   const auto not_connected = [&](const std::string& cause) {
@@ -213,18 +190,17 @@ void await_connection(CallThread& calls, GlooContext& context, const StreamLibra
   std::string cause;
   try {
     while (!calls.opened(kLookWhileConnecting)) {
-      if (const auto end = control.over()) throw not_connected(end->reason);
+      if (const auto end = control.over()) throw std::runtime_error(end->reason);  // told below
       if (std::chrono::steady_clock::now() < until) continue;
       throw std::runtime_error("it did not end within " + to_text(options.join_deadline));
     }
     control.data_ended(connected, true);
-    if (control.wait(control.entered(), connected, options.join_deadline) ==
+    const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
+    if (control.wait(control.entered(), connected, std::max(left, milliseconds(1))) ==
         control::Outcome::done) {
       return context.flight.ended(ticket, true);
     }
     cause = control.missing(control.entered());
-  } catch (const Error&) {
-    throw;
   } catch (const std::exception& error) {
     cause = nccl_cause(error.what());
   }
@@ -241,7 +217,7 @@ std::unique_ptr<Group> make_stream_group(const GroupOptions& options, Meeting me
                                          std::shared_ptr<StreamLibrary> library) {
   const c10::intrusive_ptr<c10d::Store> store = std::move(meeting.store);
   const auto calls = std::make_shared<CallThread>(library);
-  auto context = std::make_shared<GlooContext>(
+  auto context = std::make_shared<CheckedContext>(
       options, Compared::each,
       connect_control(*store, options, options.address,
                       [calls](const control::End& /*reason*/) { calls->abort(); }));

@@ -45,7 +45,7 @@ class StreamLibrary : public CallLibrary {
 [[nodiscard]] std::unique_ptr<Group> make_stream_group(const GroupOptions& options, Meeting meeting,
                                                        std::shared_ptr<StreamLibrary> library);
 
-// What CheckedWork (gloo_work.h) asks of what is in flight.
+// What CheckedWork (checked_work.h) asks of what is in flight.
 inline void on_end(const std::shared_ptr<StreamCall>& call, std::function<void(bool ok)> listener) {
   call->on_end(std::move(listener));
 }

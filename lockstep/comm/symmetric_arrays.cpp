@@ -57,7 +57,7 @@ at::Tensor SymmetricArrays::zeros(Group& group, std::int64_t count, at::ScalarTy
   if (!opened) {
     if (!reason.empty()) {
       std::cerr << "lockstep: rank " + std::to_string(group.rank()) + ": " + reason +
-                       "; gradients are copied through the group's own memory instead\n"
+                       "; what should lie there is copied through the group's own memory\n"
                 << std::flush;
     }
     return at::zeros({count}, at::TensorOptions().dtype(dtype));

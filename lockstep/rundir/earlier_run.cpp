@@ -49,12 +49,14 @@ std::string names_of(const std::vector<StepFolder>& steps) {
   return names;
 }
 
-/// Also where `folder` ends in a slash, as shells complete it, or is the working directory.
+/// Also where `folder` ends in a slash, as shells complete it, is the working directory, or is a
+/// link to one there.
 bool is_in(const fs::path& folder, const fs::path& checkpoints) {
   std::error_code missing;
   fs::path plain = fs::absolute(folder, missing).lexically_normal();
   if (!plain.has_filename()) plain = plain.parent_path();
-  return fs::equivalent(plain.parent_path(), checkpoints, missing);
+  return fs::equivalent(plain.parent_path(), checkpoints, missing) ||
+         fs::equivalent(fs::canonical(folder, missing).parent_path(), checkpoints, missing);
 }
 
 /// Checkpoints outside of the run directory stay on their file system.

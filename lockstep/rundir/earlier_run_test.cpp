@@ -77,6 +77,9 @@ TEST_F(EarlierRun, GoingOnFromTheNewestMovesNothing) {
   EXPECT_TRUE(set_aside_earlier(job_, {run_ / "checkpoints/step-10", 10}).empty());
   EXPECT_TRUE(set_aside_earlier(job_, {run_ / "checkpoints/step-10/", 10}).empty());
   EXPECT_TRUE(set_aside_earlier(job_, {run_ / "checkpoints/step-10/.", 10}).empty());
+  std::filesystem::create_directory_symlink(run_ / "checkpoints/step-10",
+                                            scratch_.path() / "latest");
+  EXPECT_TRUE(set_aside_earlier(job_, {scratch_.path() / "latest", 10}).empty());
   EXPECT_EQ(names_in(run_).count("previous-1"), 0U);
 }
 

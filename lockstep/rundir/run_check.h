@@ -29,7 +29,6 @@ class RunCheck {
 
   [[nodiscard]] const config::RunConfig& config() const { return parsed_.config; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return parsed_.notes; }
-  [[nodiscard]] const data::DataSize& data_size() const { return data_size_; }
 
   /// The plan of `config`, which reads the data of config(), on `ranks` ranks; nothing where batch,
   /// model or strategy are at fault.

@@ -70,18 +70,23 @@ RunLock::RunLock(const fs::path& folder, const std::string& named_by) {
     write_holder(fd_.get());
     return;
   }
-  const std::string what = named_by == kCheckpointKey ? "the folder of the checkpoints"
-                                                      : "the run directory";
+  const std::string what =
+      named_by == kCheckpointKey ? "the folder of the checkpoints" : "the run directory";
   throw UsageError(
       {{"LS-1031", folder.string(), what + " is in use by " + read_holder(fd_.get()),
         "wait until that run ends or stop it, or name another folder with " + named_by +
-            " (without it each run makes a new one)"}});
+            (named_by == kCheckpointKey ? "" : " (without it each run makes a new one)")}});
 }
 
 std::vector<RunLock> lock_folders(const planner::Job& job) {
   std::vector<RunLock> locks;
   locks.emplace_back(job.run_dir);
-  if (job.config.checkpoint.dir.empty()) return locks;
+  if (job.config.checkpoint.dir.empty()) {  // a job that began before this run may save there
+    const fs::path own = checkpoints_dir(job);
+    std::error_code missing;
+    if (fs::exists(own / kLockName, missing)) locks.emplace_back(own, kCheckpointKey);
+    return locks;
+  }
   const auto lock = [&](const fs::path& folder) {
     std::error_code missing;
     if (fs::equivalent(folder, job.run_dir, missing)) return;  // a second one would be refused

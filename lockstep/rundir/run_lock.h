@@ -13,7 +13,6 @@ namespace lockstep::rundir {
 /// dies. Where a file system knows no locks, nothing is held.
 class RunLock {
  public:
-  RunLock() = default;  // holds nothing
   /// \param named_by the flag or key that names another folder.
   /// \throws UsageError (LS-1031) naming the process that holds it, EnvironmentFault (LS-3051) when
   /// the file cannot be made.

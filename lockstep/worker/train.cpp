@@ -37,10 +37,9 @@ namespace {
 /// \throws UsageError for a group of GPUs: the models here live in the memory of the host.
 std::unique_ptr<comm::Group> join(const config::RankEnv& env,
                                   std::shared_ptr<comm::FlightRecorder> flight) {
-  auto world = comm::join_world(env, std::move(flight));
-  if (world->device().is_cpu()) return world;
+  if (env.backend != "nccl") return comm::join_world(env, std::move(flight));
   throw UsageError({{"LS-4018", "LOCKSTEP_BACKEND",
-                     world->backend() + " moves the memory of GPUs, and training computes on CPUs",
+                     "nccl moves the memory of GPUs, and training computes on CPUs",
                      "unset LOCKSTEP_BACKEND, or set it to auto"}});
 }
 

@@ -76,6 +76,7 @@ Row row_of(const Measured& measured, const std::vector<Sample>& rounds) {
   Row row;
   row.op = rounds.front().op;
   row.backend = rounds.front().is_theirs ? measured.against : measured.backend;
+  row.symmetric = measured.symmetric && !rounds.front().is_theirs;
   row.ranks = measured.ranks;
   row.crowded = measured.crowded;
   row.bytes = rounds.front().bytes;
@@ -160,6 +161,7 @@ std::string to_json_text(const Row& row) {
   nlohmann::ordered_json json;
   json["op"] = name_of(row.op);
   json["backend"] = row.backend;
+  json["symmetric"] = row.symmetric;
   json["ranks"] = row.ranks;
   json["bytes"] = row.bytes;
   json["time_us"] = to_json(row.time_us);

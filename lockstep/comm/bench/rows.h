@@ -17,6 +17,7 @@ struct Measured {
   bool crowded = false;  // more ranks than cores: they take turns
   std::vector<Sample> samples;
   std::vector<Probe> probes;
+  bool symmetric = false;  // ours were in symmetric memory
 };
 
 /// Medians of one round.
@@ -33,6 +34,7 @@ struct Row {
   std::string backend;
   int ranks = 1;
   bool crowded = false;
+  bool symmetric = false;
   std::int64_t bytes = 0;
   Spread time_us;          // least of all, median of the rounds' medians, most of all
   double slowest_us = 0;   // median of the rounds

@@ -8,8 +8,9 @@
 namespace lockstep::comm {
 
 /// "rank 1", "ranks 0, 2, 3", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 24 more".
-[[nodiscard]] std::string ranks_text(const std::vector<int>& ranks);  // "ranks 0, 1 and 3"
 [[nodiscard]] std::string rank_list(const std::vector<int>& ranks);
+/// "rank 1", "ranks 0, 1 and 3": all of them.
+[[nodiscard]] std::string ranks_text(const std::vector<int>& ranks);
 
 /// "all_reduce #812 of group dp (bucket 4: conv1.weight ..)".
 [[nodiscard]] std::string collective_text(const CollectiveRecord& record, const std::string& group);

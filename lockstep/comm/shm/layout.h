@@ -7,7 +7,7 @@
 
 namespace lockstep::comm::shm {
 
-inline constexpr std::uint32_t kMagic = 0x4c534d31;  // "LSM1"
+inline constexpr std::uint32_t kMagic = 0x4c534d32;  // "LSM2"
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr int kMaxRanks = 1024;

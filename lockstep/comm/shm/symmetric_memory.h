@@ -29,7 +29,6 @@ class SymmetricMemory {
     return memory_.data() + static_cast<std::size_t>(rank) * stride_;
   }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }  // of one array
-  [[nodiscard]] int rank() const { return rank_; }
   /// Whether these bytes lie in this rank's own array.
   [[nodiscard]] bool holds(const void* data, std::size_t bytes) const;
   [[nodiscard]] std::size_t offset_of(const void* data) const;  // \pre holds()

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "lockstep/base/error.h"
-
 namespace lockstep::comm::shm {
 namespace {
 
@@ -41,7 +39,9 @@ void SymmetricReduce::find_arrays() {
     std::memcpy(&offset, slot_of(r).payload, sizeof offset);
     std::byte* const array = request_.symmetric->array(r);
     const std::size_t room = request_.symmetric->bytes();
-    LOCKSTEP_CHECK(offset <= room && bytes <= room - offset, "a buffer outside of its array");
+    if (offset > room || bytes > room - offset || offset % element_bytes() != 0) {
+      refuse_values(r, "a buffer outside of its array");
+    }
     arrays_[static_cast<std::size_t>(r)] = array + offset;
   }
 }

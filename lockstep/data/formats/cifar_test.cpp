@@ -41,6 +41,15 @@ TEST(Cifar, WritingAndReadingGiveTheSameImagesInBothKinds) {
   }
 }
 
+TEST(Cifar, ACompressedFileIsReadButNotCounted) {
+  const test::ScratchFolder scratch;
+  const LabelledImages written = make_images(3, 2);
+  write_cifar(scratch.file("some.gz"), CifarKind::cifar10, written);  // by its name
+  std::filesystem::rename(scratch.file("some.gz"), scratch.file("some.bin"));
+  EXPECT_EQ(count_cifar_images(scratch.file("some.bin"), CifarPart::train), 0);
+  EXPECT_EQ(read_cifar(scratch.file("some.bin"), CifarPart::train).labels, written.labels);
+}
+
 TEST(Cifar, AFolderOfCifar10HasFiveTrainingFilesInOrder) {
   const test::ScratchFolder scratch;
   for (int i = 1; i <= 5; ++i) {

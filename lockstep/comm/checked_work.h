@@ -1,9 +1,10 @@
-// Collectives of a Gloo group that are in flight.
+// Collectives in flight whose ranks compare what they entered by control connections: Gloo, NCCL.
 #pragma once
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
 
@@ -11,14 +12,20 @@
 #include "lockstep/comm/gloo_part.h"
 #include "lockstep/comm/gloo_scatter.h"
 #include "lockstep/comm/records/group_flight.h"
+#include "lockstep/comm/shm/fingerprint.h"
 #include "lockstep/comm/tree_reducer.h"
 
 namespace lockstep::comm {
 
+/// What moves the data may notice the end of a peer before the peer's control connection does.
+inline constexpr std::chrono::milliseconds kWordOfThePeer{500};
+
+[[nodiscard]] c10d::ReduceOp to_c10d(ReduceOp op);
+
 /// What one group's collectives share with the group; lives as long as the last of them.
-struct GlooContext {
-  GlooContext(const GroupOptions& given, Compared compares,
-              std::unique_ptr<control::Channel> channel)
+struct CheckedContext {
+  CheckedContext(const GroupOptions& given, Compared compares,
+                 std::unique_ptr<control::Channel> channel)
       : options(given),
         compared(compares),
         flight(given.flight, given.name, given.rank, given.size),
@@ -29,6 +36,8 @@ struct GlooContext {
   GroupFlight flight;
   const std::unique_ptr<control::Channel> control;
 
+  /// Enters the collective in the flight record. \param payload not looked at for a barrier.
+  [[nodiscard]] Ticket record(const shm::CollectiveKind& kind, const at::Tensor& payload);
   /// Throws what all ranks throw, once the group is over.
   [[noreturn]] void fail(Ticket ticket, const control::End& end);
   /// Ends the group for a fault that only this rank knows of, unless another reason comes first.
@@ -59,7 +68,7 @@ template <class Pending>
 class CheckedWork : public Work {
  public:
   /// \param sequence of what the ranks compare.
-  CheckedWork(std::shared_ptr<GlooContext> context, Ticket ticket, std::uint64_t sequence,
+  CheckedWork(std::shared_ptr<CheckedContext> context, Ticket ticket, std::uint64_t sequence,
               control::Proof proof, Pending pending)
       : context_(std::move(context)),
         ticket_(ticket),
@@ -92,7 +101,7 @@ class CheckedWork : public Work {
  private:
   [[nodiscard]] std::string cause() const;
 
-  const std::shared_ptr<GlooContext> context_;
+  const std::shared_ptr<CheckedContext> context_;
   const Ticket ticket_;
   const std::uint64_t sequence_;
   const Pending pending_;

@@ -1,18 +1,32 @@
-#include "lockstep/comm/gloo_work.h"
+#include "lockstep/comm/checked_work.h"
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/gloo_mesh.h"
 #include "lockstep/comm/records/disagreement.h"
 
 namespace lockstep::comm {
-namespace {
 
-// Gloo may notice the end of a peer before its control connection does.
-constexpr std::chrono::milliseconds kWordOfThePeer{500};
+c10d::ReduceOp to_c10d(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::min:
+      return c10d::ReduceOp::MIN;
+    case ReduceOp::max:
+      return c10d::ReduceOp::MAX;
+    case ReduceOp::sum:
+      break;
+  }
+  return c10d::ReduceOp::SUM;
+}
 
-}  // namespace
+Ticket CheckedContext::record(const shm::CollectiveKind& kind, const at::Tensor& payload) {
+  std::string op(shm::name(kind.collective));
+  if (kind.collective == shm::Collective::barrier) return flight.begin(op, "", 0, 0);
+  if (kind.ordered) op = "tree " + op;
+  return flight.begin(op, shm::name(kind.type), payload.numel(),
+                      static_cast<std::int64_t>(payload.nbytes()));
+}
 
-void GlooContext::fail(Ticket ticket, const control::End& end) {
+void CheckedContext::fail(Ticket ticket, const control::End& end) {
   flight.ended(ticket, false);
   if (end.disagreement) throw Disagreement(end.reason);
   throw PeerLost({"LS-4002", where_of(options),
@@ -23,19 +37,19 @@ void GlooContext::fail(Ticket ticket, const control::End& end) {
                   "noticed"});
 }
 
-void GlooContext::fail_here(Ticket ticket, std::uint64_t sequence, const std::string& cause) {
+void CheckedContext::fail_here(Ticket ticket, std::uint64_t sequence, const std::string& cause) {
   if (const auto end = control->over(kWordOfThePeer)) fail(ticket, *end);
   give_up(ticket, sequence, cause);
 }
 
-void GlooContext::time_out(Ticket ticket, std::uint64_t sequence) {
-  give_up(ticket, sequence, "timed out: " + control->missing(sequence));
+void CheckedContext::time_out(Ticket ticket, std::uint64_t sequence) {
+  give_up(ticket, sequence,
+          "timed out after " + to_text(options.deadline) + ": " + control->missing(sequence));
 }
 
-void GlooContext::give_up(Ticket ticket, std::uint64_t sequence, const std::string& cause) {
+void CheckedContext::give_up(Ticket ticket, std::uint64_t sequence, const std::string& cause) {
   control->abort({false, "rank " + std::to_string(options.rank) + " gave up collective #" +
-                             std::to_string(sequence) + " after " + to_text(options.deadline) +
-                             ": " + cause});
+                             std::to_string(sequence) + ": " + cause});
   fail(ticket,
        compared == Compared::declared ? control->over().value() : control::End{false, cause});
 }
