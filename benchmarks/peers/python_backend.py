@@ -6,7 +6,8 @@
 
 `make python-backend` comes first. Both backends live in the same processes, and every step is made with one and
 then with the other, because machines change their speed within seconds. The model is the GPT of common.py with
-50,304 tokens and one sequence of 256 a rank. Prints one JSON line a row: medians and their ratio.
+50,304 tokens and one sequence of 256 a rank. Prints one JSON line a row: medians and their ratio; `alone_us` is the
+same step of a rank that exchanges nothing.
 """
 
 import argparse
@@ -33,9 +34,10 @@ def medians(actions, rounds, warm):
     return [statistics.median(own) for own in times]
 
 
-def row(what, seconds):
+def row(what, seconds, **more):
     ours, theirs = seconds
-    return dict(what=what, lockstep_us=round(ours * 1e6, 2), gloo_us=round(theirs * 1e6, 2), ratio=round(ours / theirs, 3))
+    return dict(what=what, lockstep_us=round(ours * 1e6, 2), gloo_us=round(theirs * 1e6, 2),
+                ratio=round(ours / theirs, 3), **more)
 
 
 def all_reduce(groups, options):
@@ -61,7 +63,7 @@ def training(groups, options, wrap, what):
     from common import GPT
 
     actions = []
-    for group in groups:
+    for group in [*groups, None]:
         torch.manual_seed(0)
         model = wrap(GPT(vocab=50304), group)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3, fused=True)
@@ -74,13 +76,16 @@ def training(groups, options, wrap, what):
             optimizer.zero_grad(set_to_none=True)
 
         actions.append(step)
-    return [row(what, medians(actions, options.steps, 2))]
+    *seconds, alone = medians(actions, options.steps, 2)
+    return [row(what, seconds, alone_us=round(alone * 1e6, 2))]
 
 
 def ddp(groups, options):
     from torch.nn.parallel import DistributedDataParallel
 
     def wrap(model, group):
+        if group is None:
+            return model
         return DistributedDataParallel(model, gradient_as_bucket_view=True, process_group=group)
 
     return training(groups, options, wrap, "DDP step, GPT")
@@ -91,6 +96,8 @@ def fsdp(groups, options):
     from torch.distributed.fsdp import fully_shard
 
     def wrap(model, group):
+        if group is None:
+            return model
         mesh = DeviceMesh.from_group(group, "cpu")
         for block in model.blocks:
             fully_shard(block, mesh=mesh)

@@ -56,10 +56,9 @@ control::Proof proof_of(const Entry& entry) {
 /// \param whole of what it is a step of.
 std::uint32_t tag_of(std::uint64_t sequence, const shm::Fingerprint& fingerprint,
                      const shm::Fingerprint& whole) {
-  constexpr int kHashBits = 22;  // the others count: collectives in flight never share a tag
-  const std::uint64_t hash =
-      mix(sequence, fingerprint.kind, fingerprint.count, whole.kind, whole.count);
-  return static_cast<std::uint32_t>(sequence << kHashBits | hash >> (64 - kHashBits));
+  constexpr std::uint64_t kStride = 0x9E3779B1;  // odd: equal collectives in flight share no tag
+  const std::uint64_t hash = mix(fingerprint.kind, fingerprint.count, whole.kind, whole.count) >> 32;
+  return static_cast<std::uint32_t>(hash + sequence * kStride);
 }
 
 /// The connections of a group: one mesh for what the caller issues, and where Order::tree needs

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "lockstep/base/limits.h"
 #include "lockstep/comm/join.h"
+#include "lockstep/comm/upstream_recorder.h"
 
 namespace lockstep::comm {
 namespace {
@@ -25,14 +25,6 @@ class TaggedGloo : public c10d::ProcessGroupGloo {
   using ProcessGroupGloo::ProcessGroupGloo;
   void set_next_tag(std::uint32_t tag) { collectiveCounter_ = tag; }
 };
-
-/// LibTorch's own record of collectives is one map for the process that two groups' threads change
-/// without a lock (2.11; seen as a crash in FlightRecorder::recordWithResetEnabled). Ours is
-/// comm/records. Whoever asked for LibTorch's keeps it.
-void switch_off_upstream_recorder() {
-  static const int once = ::setenv("TORCH_FR_BUFFER_SIZE", "0", 0);
-  (void)once;
-}
 
 }  // namespace
 

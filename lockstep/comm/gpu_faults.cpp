@@ -17,11 +17,18 @@ std::string line_after(const std::string& text, const std::string& mark) {
 
 }  // namespace
 
-std::string to_text(const GpuCard& card) { return std::to_string(card.visible) + " " + card.id; }
+std::string to_text(const GpuCard& card) {
+  return std::to_string(card.visible) + "\n" + card.id + "\n" + card.why + "\n";
+}
 
 GpuCard read_gpu_card(const std::string& text) {
   GpuCard card;
-  std::istringstream(text) >> card.visible >> card.id;
+  std::istringstream lines(text);
+  std::string visible;
+  std::getline(lines, visible);
+  std::istringstream(visible) >> card.visible;
+  std::getline(lines, card.id);
+  std::getline(lines, card.why);
   return card;
 }
 
@@ -36,6 +43,7 @@ void check_gpus(const std::vector<GpuCard>& cards, const HostLayout& layout,
     const int rank = static_cast<int>(r);
     const int visible = cards[r].visible;
     if (gpu_of(layout.local_of(rank), visible) < visible) continue;
+    if (visible == 0) throw no_gpu(name(r), cards[r].why);
     const auto ranks = layout.ranks_of(layout.host_of(rank)).size();
     throw EnvironmentFault(
         {"LS-4017", name(r),

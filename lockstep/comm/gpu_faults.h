@@ -10,8 +10,9 @@ namespace lockstep::comm {
 
 /// What a rank tells the others of its GPUs.
 struct GpuCard {
-  int visible = 0;  // to its process
-  std::string id;   // of the one it takes, unique among all machines; empty = none
+  int visible = 0;    // to its process
+  std::string id{};   // of the one it takes, unique among all machines; empty = none
+  std::string why{};  // it sees none
 };
 
 [[nodiscard]] std::string to_text(const GpuCard& card);

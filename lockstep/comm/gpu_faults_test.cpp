@@ -29,10 +29,20 @@ TEST(Gpus, OneForEachRankIsWell) {
 }
 
 TEST(Gpus, ARankLeftWithoutOneIsNamedWithItsHost) {
-  const Problem problem = problem_of_cards({{2, "a"}, {2, "b"}, {0, ""}, {0, ""}});
+  const std::vector<std::string> hosts{"A", "A", "B", "B", "B"};
+  const Problem problem = problem_of<EnvironmentFault>([&] {
+    check_gpus({{2, "a"}, {2, "b"}, {2, "c"}, {2, "d"}, {2, ""}}, HostLayout(hosts, 0), hosts);
+  });
+  EXPECT_EQ(problem.code, "LS-4017");
+  EXPECT_EQ(problem.where, "rank 4 on host B");
+  EXPECT_THAT(problem.what, HasSubstr("3 ranks run on this host, and it shows them 2 GPUs"));
+}
+
+TEST(Gpus, ARankThatSeesNoneIsNamedWithWhatCudaSays) {
+  const Problem problem = problem_of_cards({{2, "a"}, {2, "b"}, {0, "", "no device"}, {1, "c"}});
   EXPECT_EQ(problem.code, "LS-4017");
   EXPECT_EQ(problem.where, "rank 2 on host B");
-  EXPECT_THAT(problem.what, HasSubstr("2 ranks run on this host, and it shows them 0 GPUs"));
+  EXPECT_THAT(problem.what, HasSubstr("none answers: no device"));
 }
 
 TEST(Gpus, TwoRanksThatWouldShareOneAreNamed) {
@@ -46,7 +56,9 @@ TEST(Gpus, ACardArrivesAsItWasWrittenAndGarbageIsNone) {
   EXPECT_EQ(card.visible, 4);
   EXPECT_EQ(card.id, "GPU-12");
   EXPECT_EQ(read_gpu_card("what?").visible, 0);
-  EXPECT_EQ(read_gpu_card(to_text({0, ""})).id, "");
+  const GpuCard none = read_gpu_card(to_text({0, "", "no driver found"}));
+  EXPECT_EQ(none.id, "");
+  EXPECT_EQ(none.why, "no driver found");
 }
 
 TEST(Gpus, NoneSaysWhatCudaSaysAndWhereToLook) {

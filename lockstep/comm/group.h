@@ -32,6 +32,9 @@ class Work {
   /// wait() then returns for those that ended, and throws PeerLost for the rest.
   virtual void wait() = 0;
   [[nodiscard]] virtual bool done() = 0;
+  /// When it ended here, whether or not anybody waited for it then (comm::monotonic_ns). 0 = not
+  /// known, or it has not.
+  [[nodiscard]] virtual std::int64_t ended_ns() const { return 0; }
 };
 
 class Group {
@@ -61,8 +64,9 @@ class Group {
                                                      ReduceOp op);
   /// Collective, in the order of the group's other collectives. A zeroed tensor [count] on every
   /// rank, in memory that all ranks of the group reach where there is such: all_reduce of it, or of
-  /// a contiguous part, then needs no copies, and all ranks pass parts of the same array (else
-  /// Disagreement). Elsewhere plain memory. May outlive the group. \throws as the collectives do.
+  /// a contiguous part, then needs no copies if all ranks pass parts of the same array. Elsewhere
+  /// plain memory. May outlive the group. \throws as the collectives do, Disagreement when ranks
+  /// ask for different sizes.
   [[nodiscard]] at::Tensor symmetric_zeros(std::int64_t count, at::ScalarType dtype);
   /// Collective. Returns when every rank has come.
   void barrier() { do_barrier(); }

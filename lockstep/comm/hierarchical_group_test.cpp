@@ -217,6 +217,21 @@ TEST(HierarchicalGroup, WhatHostsEnterIsComparedAsAWhole) {
   }
 }
 
+TEST(HierarchicalGroup, ARankMayCloseWhileOthersAreInTheLastStepOfWhatItWaitedFor) {
+  test::run_ranks(
+      4,
+      [&](Group& outer) {
+        for (int i = 0; i < 10; ++i) {
+          auto group = make_group(options_of(outer, "own" + std::to_string(i), blocks_of(2)));
+          auto tensor = at::ones({(3 << 20) + 5});
+          group->all_reduce(tensor, ReduceOp::sum)->wait();
+          group.reset();
+          EXPECT_TRUE(at::all(tensor == 4).item<bool>()) << i;
+        }
+      },
+      Backend::gloo);
+}
+
 TEST(HierarchicalGroup, CollectivesInFlightFailWithTheOneThatFailed) {
   on_own_group(3, blocks_of(2), milliseconds(300), [](Group& group) {
     if (group.rank() == 2) return;

@@ -28,12 +28,6 @@ constexpr std::int64_t kPartBytes = std::int64_t{4} << 20;
 // The ranks of a host find what went wrong there before those of other hosts give up.
 constexpr std::chrono::milliseconds kOthersFirst{1000};
 
-std::vector<std::string> host_ids(const std::vector<RankPlace>& places) {
-  std::vector<std::string> ids;
-  for (const RankPlace& place : places) ids.push_back(place.host_id);
-  return ids;
-}
-
 const RankPlace& place_of(const std::vector<RankPlace>& places, int rank) {
   return places.at(static_cast<std::size_t>(rank));
 }
@@ -84,7 +78,7 @@ Hierarchy::Hierarchy(const GroupOptions& options, c10::intrusive_ptr<c10d::Store
     : options_(options),
       store_(std::move(store)),
       places_(std::move(places)),
-      layout_(host_ids(places_), options.rank),
+      layout_(layout_of(places_, options.rank)),
       lane_(ranks_of_lane(layout_, lane_of(layout_))),
       all_(numbers_below(options.size)),
       blame_(layout_, places_),

@@ -21,6 +21,14 @@ std::string key_of(const GroupOptions& options, int rank) {
   return options.name + "/rank" + std::to_string(rank);
 }
 
+std::vector<std::string> keys_of_texts(const GroupOptions& options, const std::string& key) {
+  std::vector<std::string> keys;
+  for (int r = 0; r < options.size; ++r) {
+    keys.push_back(options.name + "/" + key + "/" + std::to_string(r));
+  }
+  return keys;
+}
+
 std::string this_process() {
   char host[HOST_NAME_MAX + 1] = {};
   if (::gethostname(host, sizeof host - 1) != 0) host[0] = '?';
@@ -118,13 +126,14 @@ void join(c10d::Store& store, const GroupOptions& options) {
   }
 }
 
+void forget_texts(c10d::Store& store, const GroupOptions& options, const std::string& key) {
+  for (const std::string& of_rank : keys_of_texts(options, key)) store.deleteKey(of_rank);
+}
+
 std::vector<std::string> exchange_texts(c10d::Store& store, const GroupOptions& options,
                                         const std::string& key, const std::string& own,
                                         const std::string& what) {
-  std::vector<std::string> keys;
-  for (int r = 0; r < options.size; ++r) {
-    keys.push_back(options.name + "/" + key + "/" + std::to_string(r));
-  }
+  const std::vector<std::string> keys = keys_of_texts(options, key);
   store.set(keys[static_cast<std::size_t>(options.rank)],
             std::vector<std::uint8_t>(own.begin(), own.end()));
   try {

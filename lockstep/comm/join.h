@@ -33,6 +33,10 @@ void join(c10d::Store& store, const GroupOptions& options);
                                                       const std::string& own,
                                                       const std::string& what);
 
+/// Removes what lies in the store from such an exchange: a later one of the same name must not find
+/// it. For one rank, when all have it.
+void forget_texts(c10d::Store& store, const GroupOptions& options, const std::string& key);
+
 /// "rank 1 of 4, group world": the `where` of every problem of a group.
 [[nodiscard]] std::string where_of(const GroupOptions& options);
 

@@ -7,19 +7,12 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/connection_watch.h"
-#include "lockstep/comm/host_layout.h"
 #include "lockstep/comm/instant_group.h"
 
 namespace lockstep::comm {
 namespace {
 
 std::string_view name(Backend backend) { return backend == Backend::shm ? "shm" : "gloo"; }
-
-HostLayout layout_of(const std::vector<RankPlace>& places, int rank) {
-  std::vector<std::string> hosts;
-  for (const RankPlace& place : places) hosts.push_back(place.host_id);
-  return {hosts, rank};
-}
 
 }  // namespace
 

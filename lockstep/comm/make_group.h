@@ -14,8 +14,7 @@ namespace lockstep::comm {
 /// One GPU a rank; size 1 goes over NCCL too. \throws EnvironmentFault (LS-4017) when there are not
 /// enough GPUs, PeerLost (LS-4005) when a rank does not connect.
 [[nodiscard]] std::unique_ptr<Group> make_nccl_group(const GroupOptions& options, Meeting meeting);
-/// Before the ranks meet. \throws EnvironmentFault when this build has no NCCL (LS-4016), or this
-/// machine no GPU that answers (LS-4017).
+/// Before the ranks meet. \throws EnvironmentFault (LS-4016) when this build has no NCCL.
 void require_nccl(const GroupOptions& options);
 /// \pre several hosts, one of them with several ranks. \param places of all ranks.
 [[nodiscard]] std::unique_ptr<Group> make_hierarchical_group(const GroupOptions& options,

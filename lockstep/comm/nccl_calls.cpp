@@ -10,17 +10,18 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
+#include "lockstep/comm/upstream_recorder.h"
+
 namespace lockstep::comm {
 namespace {
 
 /// With TORCH_NCCL_BLOCKING_WAIT upstream starts neither its watchdog, which ends the process when
 /// a collective fails, nor the monitor of that: deadlines, the record and the end of a group are
-/// ours. (Nothing here calls the wait() that it is named after.) Its flight recorder would keep
-/// pointers to events that have gone.
+/// ours. (Nothing here calls the wait() that it is named after.)
 c10::intrusive_ptr<c10d::ProcessGroupNCCL> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
                                                      const GroupOptions& options) {
   ::setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 1);
-  ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
+  switch_off_upstream_recorder();
   auto nccl = c10d::ProcessGroupNCCL::Options::create();
   nccl->timeout = options.deadline;  // of abort() only
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(

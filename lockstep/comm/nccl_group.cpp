@@ -17,11 +17,13 @@
 namespace lockstep::comm {
 namespace {
 
-int visible_gpus(const std::string& where) {
+/// \param why filled where there is none.
+int visible_gpus(std::string& why) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return count;
-  throw no_gpu(where, status == cudaSuccess ? "CUDA sees none" : cudaGetErrorString(status));
+  why = status == cudaSuccess ? "CUDA sees none" : cudaGetErrorString(status);
+  return 0;
 }
 
 /// "GPU-1b2c..." as `nvidia-smi -L` has it, without the dashes; empty when there is no such GPU.
@@ -40,18 +42,16 @@ std::string gpu_id(int index) {
 /// Collective.
 at::Device choose_gpu(c10d::Store& store, const GroupOptions& options,
                       const std::vector<RankPlace>& places) {
-  std::vector<std::string> hosts;
   std::vector<std::string> names;
-  for (const RankPlace& place : places) {
-    hosts.push_back(place.host_id);
-    names.push_back(place.host_name);
-  }
-  const HostLayout layout(hosts, options.rank);
-  const int visible = visible_gpus(where_of(options));
-  const int index = gpu_of(layout.local(), visible);
+  for (const RankPlace& place : places) names.push_back(place.host_name);
+  const HostLayout layout = layout_of(places, options.rank);
+  GpuCard own;
+  own.visible = visible_gpus(own.why);
+  const int index = gpu_of(layout.local(), own.visible);
+  own.id = gpu_id(index);
   std::vector<GpuCard> cards;
-  for (const auto& text : exchange_texts(store, options, "gpu", to_text({visible, gpu_id(index)}),
-                                         "which GPU it takes")) {
+  for (const auto& text :
+       exchange_texts(store, options, "gpu", to_text(own), "which GPU it takes")) {
     cards.push_back(read_gpu_card(text));
   }
   check_gpus(cards, layout, names);
@@ -60,7 +60,7 @@ at::Device choose_gpu(c10d::Store& store, const GroupOptions& options,
 
 }  // namespace
 
-void require_nccl(const GroupOptions& options) { (void)visible_gpus(where_of(options)); }
+void require_nccl(const GroupOptions& /*options*/) {}
 
 std::unique_ptr<Group> make_nccl_group(const GroupOptions& given, Meeting meeting) {
   GroupOptions options = given;

@@ -16,6 +16,8 @@
 namespace lockstep::comm {
 namespace {
 
+constexpr auto kKey = "place";
+
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
@@ -68,10 +70,20 @@ RankPlace read_place(const std::string& text) {
 std::vector<RankPlace> exchange_places(c10d::Store& store, const GroupOptions& options) {
   std::vector<RankPlace> places;
   const std::string own = to_text(own_place(options));
-  for (const auto& text : exchange_texts(store, options, "place", own, "on which host it is")) {
+  for (const auto& text : exchange_texts(store, options, kKey, own, "on which host it is")) {
     places.push_back(read_place(text));
   }
   return places;
+}
+
+void forget_places(c10d::Store& store, const GroupOptions& options) {
+  forget_texts(store, options, kKey);
+}
+
+HostLayout layout_of(const std::vector<RankPlace>& places, int rank) {
+  std::vector<std::string> hosts;
+  for (const RankPlace& place : places) hosts.push_back(place.host_id);
+  return {hosts, rank};
 }
 
 void check_addresses(const std::vector<RankPlace>& places) {

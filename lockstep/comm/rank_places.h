@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/comm/group.h"
+#include "lockstep/comm/host_layout.h"
 
 namespace lockstep::comm {
 
@@ -25,6 +26,12 @@ struct RankPlace {
 /// \throws PeerLost (LS-4005) when a rank does not say it in time.
 [[nodiscard]] std::vector<RankPlace> exchange_places(c10d::Store& store,
                                                      const GroupOptions& options);
+
+/// For one rank, when all know.
+void forget_places(c10d::Store& store, const GroupOptions& options);
+
+/// \param rank whose view.
+[[nodiscard]] HostLayout layout_of(const std::vector<RankPlace>& places, int rank);
 
 /// \throws EnvironmentFault (LS-4006) naming both hosts when a rank announced an address that the
 /// ranks of another machine cannot reach: loopback or link-local, and nobody insisted on it.

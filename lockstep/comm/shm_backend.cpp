@@ -6,11 +6,16 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/join.h"
 #include "lockstep/comm/rank_places.h"
+#include "lockstep/comm/shm_group.h"
 
 namespace lockstep::comm {
 namespace {
 
 using shm::Collective;
+
+// Scripts drop the handles of their last asynchronous collectives; a rank that left with them in
+// flight would take the others' results along.
+constexpr std::chrono::seconds kLastCollectives{2};
 
 /// Every rank tells where it runs; all come to the same answer. Collective.
 void check_one_host(c10d::Store& store, const GroupOptions& options) {
@@ -34,10 +39,10 @@ void check_one_host(c10d::Store& store, const GroupOptions& options) {
 void clean_store(c10d::Store& store, const GroupOptions& options) {
   if (options.rank != 0) return;
   store.deleteKey(options.name + "/shm/memory");
-  for (int r = 0; r < options.size; ++r) {
-    store.deleteKey(options.name + "/place/" + std::to_string(r));
-    if (r > 0) store.deleteKey(options.name + "/shm/" + std::to_string(r));
+  for (int r = 1; r < options.size; ++r) {
+    store.deleteKey(options.name + "/shm/" + std::to_string(r));
   }
+  forget_places(store, options);
 }
 
 GroupOptions options_of(int rank, int size, std::chrono::milliseconds timeout, std::string name) {
@@ -67,14 +72,21 @@ ShmBackend::~ShmBackend() { shutdown(); }
 void ShmBackend::shutdown() {
   if (!context_->link) return;
   if (context_->link->engine().is_own_thread()) {  // in a future's callback: it cannot join itself
-    std::thread([context = context_] { context->close(); }).detach();
+    std::thread([context = context_] { context->close(kLastCollectives); }).detach();
   } else {
-    context_->close();
+    context_->close(kLastCollectives);
   }
 }
 
 void ShmBackend::abort() {
   context_->link->segment().abort("rank " + std::to_string(rank_) + " aborted the group");
+}
+
+at::Tensor ShmBackend::allocateTensor(long size, at::TensorOptions options) {
+  const at::ScalarType dtype = c10::typeMetaToScalarType(options.dtype());
+  const auto bytes = static_cast<std::size_t>(size) * c10::elementSize(dtype);
+  if (!options.device().is_cpu() || bytes <= shm::kDirectBytes) return at::empty({size}, options);
+  return group_of(context_)->symmetric_zeros(size, dtype);
 }
 
 c10d::ErrorType ShmBackend::getError() {
@@ -128,6 +140,9 @@ void ShmBackend::enter_all_reduce(ShmWork& work, const at::Tensor& tensor,
   request.kind = {Collective::all_reduce, elements.type, reduction_of(op), 0, false};
   request.count = static_cast<std::size_t>(tensor.numel()) * elements.per_item;
   request.input = request.output = work.task().tensors.in_place(tensor);
+  auto found = context_->symmetric.find(request.input, tensor.nbytes());
+  request.symmetric = std::move(found.memory);
+  request.symmetric_number = found.number;
   work.enter(std::move(request));
 }
 

@@ -41,6 +41,11 @@ class ShmBackend : public c10d::Backend {
   /// Leaves the group. What is in flight gets a moment to end.
   void shutdown() override;
 
+  /// Buckets of DistributedDataParallel live in symmetric memory, where all_reduce copies nothing.
+  bool supportsTensorAlloc(c10::DeviceIndex /*device*/) override { return true; }
+  /// Collective. Zeroed; plain memory for what is small, or where there is no room.
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+
   using Works = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<std::vector<at::Tensor>>;

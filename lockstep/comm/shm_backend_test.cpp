@@ -194,6 +194,23 @@ TEST(ShmBackend, CoalescedCallsGiveWhatSingleOnesGive) {
   });
 }
 
+TEST(ShmBackend, TensorsThatItAllocatesAreReducedWhetherOrNotAllRanksPassTheirs) {
+  on_ranks(2, [](ShmBackend& backend) {
+    EXPECT_TRUE(backend.supportsTensorAlloc(-1));
+    const at::Tensor small = backend.allocateTensor(10, at::kFloat);  // plain, on every rank
+    EXPECT_EQ(small.numel(), 10);
+    at::Tensor bucket = backend.allocateTensor(100'000, at::kFloat);
+    for (int round = 0; round < 6; ++round) {
+      const bool elsewhere = round % 3 == 1 && backend.getRank() == 0;
+      Tensors tensors{elsewhere ? at::empty({70'000}) : bucket.narrow(0, round, 70'000)};
+      tensors.front().copy_(values_of(backend.getRank(), 70'000, at::kFloat));
+      backend.allreduce(tensors, c10d::AllreduceOptions())->wait();
+      const auto sum = values_of(0, 70'000, at::kFloat) + values_of(1, 70'000, at::kFloat);
+      EXPECT_TRUE(at::equal(tensors.front(), sum)) << round;
+    }
+  });
+}
+
 TEST(ShmBackend, AFutureHasTheResultWithoutAnybodyWaitingForTheWork) {
   on_ranks(2, [](ShmBackend& backend) {
     for (const std::int64_t count : {3, 400'000}) {

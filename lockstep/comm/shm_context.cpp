@@ -7,9 +7,7 @@
 namespace lockstep::comm {
 namespace {
 
-// Scripts drop the handles of their last asynchronous collectives; a rank that left with them in
-// flight would take the others' results along.
-constexpr std::chrono::seconds kLastCollectives{2};
+constexpr std::chrono::microseconds kLook{200};
 
 }  // namespace
 
@@ -21,12 +19,12 @@ Problem ShmContext::told(const PeerLost& lost, Ticket ticket,
   return problem;
 }
 
-void ShmContext::close() {
-  std::call_once(closed_, [this] {
-    const auto end = std::chrono::steady_clock::now() + kLastCollectives;
+void ShmContext::close(std::chrono::milliseconds patience) {
+  std::call_once(closed_, [&] {
+    const auto end = std::chrono::steady_clock::now() + patience;
     while (link->engine().busy() && !link->segment().aborted() &&
            std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      std::this_thread::sleep_for(kLook);
     }
     link->leave();
   });

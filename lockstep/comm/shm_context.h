@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/records/group_flight.h"
 #include "lockstep/comm/shm_link.h"
+#include "lockstep/comm/symmetric_arrays.h"
 
 namespace lockstep::comm {
 
@@ -18,11 +19,13 @@ struct ShmContext {
   /// `lost` with where this is, and what the flight record says about the collective or message.
   [[nodiscard]] Problem told(const PeerLost& lost, Ticket ticket,
                              std::chrono::milliseconds deadline) const;
-  /// Gives what is in flight a moment to end, then leaves the group. Not on the engine's thread.
-  void close();
+  /// Leaves the group; what is still in flight fails. Not on the engine's thread.
+  /// \param patience for what is in flight to end.
+  void close(std::chrono::milliseconds patience);
 
   const GroupOptions options;
   GroupFlight flight;
+  SymmetricArrays symmetric;
   std::unique_ptr<ShmLink> link;  // goes first: its engine records ends
 
  private:

@@ -1,13 +1,13 @@
 // Group over shared memory: ranks of one host.
+#include "lockstep/comm/shm_group.h"
+
+#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/group.h"
 #include "lockstep/comm/make_group.h"
 #include "lockstep/comm/records/purpose.h"
-#include "lockstep/comm/shm_context.h"
-#include "lockstep/comm/symmetric_arrays.h"
 
 namespace lockstep::comm {
 namespace {
@@ -28,6 +28,9 @@ class ShmWork : public Work {
     }
   }
   [[nodiscard]] bool done() override { return context_->link->engine().poll(*operation_); }
+  [[nodiscard]] std::int64_t ended_ns() const override {
+    return context_->flight.ended_ns(operation_->request().ticket);
+  }
 
  private:
   const std::shared_ptr<ShmContext> context_;
@@ -43,10 +46,16 @@ struct Tensors {
 
 class ShmGroup : public Group {
  public:
-  ShmGroup(std::shared_ptr<ShmContext> context, std::unique_ptr<store::Server> server)
+  ShmGroup(std::shared_ptr<ShmContext> context, std::unique_ptr<store::Server> server, bool closes)
       : Group(context->options.rank, context->options.size, "shm"),
         server_(std::move(server)),
-        context_(std::move(context)) {}
+        context_(std::move(context)),
+        closes_(closes) {}
+  ShmGroup(const ShmGroup&) = delete;
+  ShmGroup& operator=(const ShmGroup&) = delete;
+  ~ShmGroup() override {
+    if (closes_) context_->close(std::chrono::milliseconds(0));
+  }
 
  private:
   std::unique_ptr<Work> start_all_reduce(at::Tensor tensor, ReduceOp op, Order order) override;
@@ -56,7 +65,7 @@ class ShmGroup : public Group {
                                              ReduceOp op) override;
   void do_barrier() override;
   at::Tensor make_symmetric(std::int64_t count, at::ScalarType dtype) override {
-    return symmetric_.zeros(*this, count, dtype);
+    return context_->symmetric.zeros(*this, count, dtype);
   }
 
   std::unique_ptr<Work> issue(shm::CollectiveKind kind, std::int64_t count, at::Tensor input,
@@ -65,7 +74,7 @@ class ShmGroup : public Group {
 
   std::unique_ptr<store::Server> server_;
   std::shared_ptr<ShmContext> context_;
-  SymmetricArrays symmetric_;
+  const bool closes_;
 };
 
 std::unique_ptr<Work> ShmGroup::issue(shm::CollectiveKind kind, std::int64_t count,
@@ -78,9 +87,9 @@ std::unique_ptr<Work> ShmGroup::issue(shm::CollectiveKind kind, std::int64_t cou
   request.input = input.const_data_ptr();
   request.output = output.mutable_data_ptr();
   if (kind.collective == Collective::all_reduce) {
-    auto found = symmetric_.find(request.input, static_cast<std::size_t>(bytes));
+    auto found = context_->symmetric.find(request.input, static_cast<std::size_t>(bytes));
     request.symmetric = std::move(found.memory);
-    request.kind.symmetric = found.number;
+    request.symmetric_number = found.number;
   }
   request.site = Purpose::current();
   request.ticket =
@@ -136,7 +145,11 @@ void ShmGroup::do_barrier() {
 std::unique_ptr<Group> make_shm_group(const GroupOptions& options, Meeting meeting) {
   auto context = std::make_shared<ShmContext>(options);
   context->link = connect_shm(*meeting.store, options, &context->flight);
-  return std::make_unique<ShmGroup>(std::move(context), std::move(meeting.server));
+  return std::make_unique<ShmGroup>(std::move(context), std::move(meeting.server), true);
+}
+
+std::unique_ptr<Group> group_of(std::shared_ptr<ShmContext> context) {
+  return std::make_unique<ShmGroup>(std::move(context), nullptr, false);
 }
 
 }  // namespace lockstep::comm

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/group.h"
+#include "lockstep/comm/records/disagreement.h"
 #include "tests/support/problem_of.h"
 #include "tests/support/rank_processes.h"
 
@@ -83,6 +84,15 @@ TEST(ShmGroup, WhereThereIsNoRoomSymmetricMemoryIsPlainMemory) {
       ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &files), 0);
     }
     expect_symmetric_sums(group);
+  });
+}
+
+TEST(ShmGroup, SymmetricMemoryHasOneSizeOnAllRanks) {
+  test::run_ranks(2, [](Group& group) {
+    EXPECT_THAT(problem_of<Disagreement>([&] {
+                  (void)group.symmetric_zeros(1000 + group.rank(), at::kFloat);
+                }).what,
+                HasSubstr("some rank asks for 4000 bytes of symmetric memory, another for 4004"));
   });
 }
 

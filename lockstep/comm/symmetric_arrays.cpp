@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/disagreement.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/memory/category.h"
 
@@ -17,7 +18,21 @@ namespace {
 
 using shm::SymmetricMemory;
 
-constexpr std::uint64_t kNumbers = 63;  // of arrays, as a fingerprint tells them apart
+/// \throws Disagreement where the ranks ask for arrays of several sizes.
+bool all_are_ready(Group& group, bool is_ready, std::int64_t bytes) {
+  at::Tensor least = at::empty({3}, at::kLong);
+  auto* values = least.data_ptr<std::int64_t>();
+  values[0] = is_ready ? 1 : 0;
+  values[1] = bytes;
+  values[2] = -bytes;
+  group.all_reduce(least, ReduceOp::min)->wait();
+  if (values[1] != -values[2]) {
+    throw Disagreement("some rank asks for " + std::to_string(values[1]) +
+                       " bytes of symmetric memory, another for " + std::to_string(-values[2]) +
+                       "; rank " + std::to_string(group.rank()) + " for " + std::to_string(bytes));
+  }
+  return values[0] == 1;
+}
 
 /// Rank 0 makes the memory and tells the others where it is. nullopt where that is not possible on
 /// some rank, with the reason on this one.
@@ -40,9 +55,9 @@ std::optional<SymmetricMemory> open_memory(Group& group, std::size_t bytes, std:
   } catch (const EnvironmentFault& fault) {
     reason = fault.problems().front().what;
   }
-  at::Tensor ready = at::full({1}, memory ? 1 : 0, at::kInt);
-  group.all_reduce(ready, ReduceOp::min)->wait();
-  if (ready.item<int>() == 0) return std::nullopt;
+  if (!all_are_ready(group, memory.has_value(), static_cast<std::int64_t>(bytes))) {
+    return std::nullopt;
+  }
   memory->close_door();
   return memory;
 }
@@ -71,13 +86,15 @@ at::Tensor SymmetricArrays::zeros(Group& group, std::int64_t count, at::ScalarTy
   };
   auto owned = std::make_shared<Owned>(std::move(*opened), bytes);
   const std::shared_ptr<const SymmetricMemory> memory(owned, &owned->memory);
+  const std::lock_guard lock(mutex_);
   std::erase_if(entries_, [](const Entry& entry) { return entry.memory.expired(); });
-  entries_.push_back({memory, static_cast<std::uint8_t>(made_++ % kNumbers + 1)});
+  entries_.push_back({memory, ++made_});
   return at::from_blob(
       memory->array(group.rank()), {count}, [owned](void*) {}, at::TensorOptions().dtype(dtype));
 }
 
 SymmetricArrays::Found SymmetricArrays::find(const void* data, std::size_t bytes) const {
+  const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_) {
     auto memory = entry.memory.lock();
     if (memory && memory->holds(data, bytes)) return {std::move(memory), entry.number};

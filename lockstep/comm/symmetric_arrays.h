@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "lockstep/comm/group.h"
@@ -11,6 +12,7 @@
 
 namespace lockstep::comm {
 
+/// Thread-safe, but arrays are made in one order on all ranks.
 class SymmetricArrays {
  public:
   /// A zeroed tensor [count] on each rank, in memory that all of them reach. Collective, in the
@@ -19,7 +21,7 @@ class SymmetricArrays {
 
   struct Found {
     std::shared_ptr<const shm::SymmetricMemory> memory;  // null = the bytes lie elsewhere
-    std::uint8_t number = 0;                             // the same on all ranks; 0 = none
+    std::uint64_t number = 0;                            // the same on all ranks; 0 = none
   };
   /// Which of the arrays holds these bytes of this rank.
   [[nodiscard]] Found find(const void* data, std::size_t bytes) const;
@@ -27,9 +29,10 @@ class SymmetricArrays {
  private:
   struct Entry {
     std::weak_ptr<const shm::SymmetricMemory> memory;  // its tensors keep it
-    std::uint8_t number = 0;
+    std::uint64_t number = 0;
   };
 
+  mutable std::mutex mutex_;
   std::vector<Entry> entries_;
   std::uint64_t made_ = 0;
 };

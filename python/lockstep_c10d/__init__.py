@@ -5,6 +5,7 @@ importing this package does the same. The extension itself is loaded with the fi
 """
 
 import atexit
+import os
 
 __all__ = ["register"]
 
@@ -29,6 +30,9 @@ def _create(options, _backend_options=None):
     extension = _extension()
     atexit.unregister(extension.leave_all)
     atexit.register(extension.leave_all)
+    # DistributedDataParallel asks a backend for its buckets' memory only then: ours lies in shared
+    # memory, where all_reduce copies nothing.
+    os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
     # The store's prefix is the group's own; the name is for people.
     return extension.create(options.store, options.group_rank, options.group_size, options.timeout,
                             options.group_id or "world")

@@ -28,7 +28,7 @@ def make_model():
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
         nn.Conv2d(8, 16, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 400), nn.ReLU(), nn.Linear(400, 10))
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 6000), nn.ReLU(), nn.Linear(6000, 10))
 
 
 def main():

@@ -20,6 +20,15 @@ std::size_t piece_at(std::size_t total_bytes, std::size_t offset_bytes, std::siz
   return offset_bytes < total_bytes ? std::min(piece_bytes, total_bytes - offset_bytes) : 0;
 }
 
+/// \param whole bytes of what is put there in pieces.
+void put(std::byte* to, const std::byte* from, std::size_t bytes, std::size_t whole) {
+  if (whole >= kStreamedOutputBytes) {
+    kernels().copy_stream(to, from, bytes);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+
 }  // namespace
 
 ExchangeSteps::ExchangeSteps(const Segment& segment, RingWriter& writer, Request request)
@@ -61,7 +70,12 @@ void ExchangeSteps::plan_common(bool sends, bool reads_all) {
   auto* const output = static_cast<std::byte*>(request_.output);
   for (std::size_t r = 0; r < incoming_.size(); ++r) incoming_[r] = {output + r * bytes, bytes};
   std::byte* const own = output + static_cast<std::size_t>(rank()) * bytes;
-  if (own != input) std::memcpy(own, input, bytes);
+  if (own == input) return;
+  if (sends) {
+    own_copy_ = own;
+  } else {
+    std::memcpy(own, input, bytes);
+  }
 }
 
 void ExchangeSteps::plan_parts() {
@@ -166,6 +180,9 @@ bool ExchangeSteps::send() {
   } else if (const std::size_t bytes = piece_at(outgoing_[0].bytes, offset, piece); bytes > 0) {
     writer_.copy(segment_.result_ring(rank()) + at % layout.ring_steps() * piece,
                  outgoing_[0].from + offset, bytes);
+    if (own_copy_ != nullptr) {  // while the piece is in the first cache
+      put(own_copy_ + offset, outgoing_[0].from + offset, bytes, outgoing_[0].bytes);
+    }
   }
   ++sent_;
   segment_.publish(segment_.own().staged.value, at + 1);
@@ -187,11 +204,7 @@ bool ExchangeSteps::read() {
                                       ? segment_.staged_ring(r) + place * layout.step_bytes()
                                       : segment_.result_ring(r) + place * piece;
     const std::byte* const from = ring + turn(rank(), r) * piece;
-    if (part.bytes >= kStreamedOutputBytes) {
-      kernels().copy_stream(part.to + read_ * piece, from, bytes);
-    } else {
-      std::memcpy(part.to + read_ * piece, from, bytes);
-    }
+    put(part.to + read_ * piece, from, bytes, part.bytes);
   }
   stream_fence();
   ++read_;

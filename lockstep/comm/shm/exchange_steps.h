@@ -42,6 +42,7 @@ class ExchangeSteps : public Operation {
   std::uint64_t steps_ = 0;
   std::uint64_t sent_ = 0;  // steps done
   std::uint64_t read_ = 0;
+  std::byte* own_copy_ = nullptr;   // where what goes to all is wanted here, too
   std::vector<Outgoing> outgoing_;  // to each rank; the first one goes to all unless individual_
   std::vector<Incoming> incoming_;  // from each rank
 };

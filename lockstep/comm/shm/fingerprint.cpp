@@ -9,7 +9,6 @@ constexpr int kTypeShift = 8;
 constexpr int kReductionShift = 16;
 constexpr int kUnevenShift = 24;
 constexpr int kOrderedShift = 25;
-constexpr int kSymmetricShift = 26;
 constexpr int kRootShift = 32;
 
 }  // namespace
@@ -28,7 +27,6 @@ Fingerprint make_fingerprint(const CollectiveKind& kind, std::uint64_t count) {
               static_cast<std::uint64_t>(kind.reduction) << kReductionShift |
               static_cast<std::uint64_t>(kind.uneven) << kUnevenShift |
               static_cast<std::uint64_t>(kind.ordered) << kOrderedShift |
-              static_cast<std::uint64_t>(kind.symmetric & 0x3fU) << kSymmetricShift |
               static_cast<std::uint64_t>(kind.root) << kRootShift,
           kind.uneven ? 0 : count};
 }
@@ -46,9 +44,6 @@ std::string describe(const Fingerprint& fingerprint) {
   text += " of ";
   if ((fingerprint.kind >> kUnevenShift & 1U) == 0) text += std::to_string(fingerprint.count) + " ";
   text += name(type);
-  if (const auto number = fingerprint.kind >> kSymmetricShift & 0x3fU; number != 0) {
-    text += " in symmetric memory " + std::to_string(number);
-  }
   const bool rooted = collective == Collective::reduce || collective == Collective::broadcast ||
                       collective == Collective::gather || collective == Collective::scatter;
   if (rooted) text += " with root " + std::to_string(fingerprint.kind >> kRootShift);

@@ -29,7 +29,6 @@ struct CollectiveKind {
   Reduction reduction = Reduction::sum;
   std::uint32_t root = 0;
   bool uneven = false;         // counts are not compared: every rank has its own
-  std::uint8_t symmetric = 0;  // 1 to 63: the symmetric memory that the buffer lies in
   bool ordered = false;        // a tree sum where the backend's own order is another (Gloo)
 };
 

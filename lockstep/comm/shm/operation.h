@@ -31,6 +31,7 @@ struct Request {
   std::chrono::milliseconds deadline{0};
   std::shared_ptr<const void> owner;                 // of the buffers: kept until it is done
   std::shared_ptr<const SymmetricMemory> symmetric;  // that both buffers lie in; null = elsewhere
+  std::uint64_t symmetric_number = 0;  // of that memory, the same on all ranks; 0 = elsewhere
 };
 
 /// What the operations of one group share, each starting where the one before ended.

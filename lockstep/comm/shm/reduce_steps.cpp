@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "lockstep/comm/shm/symmetric_memory.h"
+
 namespace lockstep::comm::shm {
 namespace {
 
@@ -34,7 +36,10 @@ ReduceSteps::ReduceSteps(const Segment& segment, RingWriter& writer, Request req
   keeps_ = request_.kind.collective != Collective::reduce || is_root;
 }
 
-void ReduceSteps::enter(Slot& /*slot*/, const Progress& progress) { first_ = progress.steps; }
+void ReduceSteps::enter(Slot& slot, const Progress& progress) {
+  first_ = progress.steps;
+  write_place(slot, {});
+}
 
 ReduceSteps::Slice ReduceSteps::slice(int block, std::uint64_t step) const {
   const std::size_t piece = segment_.layout().piece_bytes();

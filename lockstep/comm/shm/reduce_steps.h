@@ -14,17 +14,21 @@ class ReduceSteps : public Operation {
  public:
   ReduceSteps(const Segment& segment, RingWriter& writer, Request request);
 
- private:
-  struct Slice {
-    std::size_t offset_bytes = 0;  // in the buffer
-    std::size_t bytes = 0;         // 0 behind the end
-  };
-
+ protected:
   void enter(Slot& slot, const Progress& progress) override;
   bool move() override;
   bool finished() const override { return read_ == steps_; }
   void leave(Progress& progress) override;
   [[nodiscard]] bool is_through(int other) const override;
+
+  const ReduceFunction function_;
+  std::vector<const void*> terms_;  // one a rank
+
+ private:
+  struct Slice {
+    std::size_t offset_bytes = 0;  // in the buffer
+    std::size_t bytes = 0;         // 0 behind the end
+  };
 
   [[nodiscard]] Slice slice(int block, std::uint64_t step) const;
   bool stage();
@@ -41,8 +45,6 @@ class ReduceSteps : public Operation {
   std::size_t total_bytes_ = 0;
   bool gathers_ = false;  // this rank needs the others' results
   bool keeps_ = false;    // and its own
-  ReduceFunction function_;
-  std::vector<const void*> terms_;
 };
 
 }  // namespace lockstep::comm::shm

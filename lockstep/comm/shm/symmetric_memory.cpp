@@ -1,10 +1,10 @@
 #include "lockstep/comm/shm/symmetric_memory.h"
 
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/shm/layout.h"
 
 namespace lockstep::comm::shm {
 namespace {
@@ -48,6 +48,17 @@ bool SymmetricMemory::holds(const void* data, std::size_t bytes) const {
 
 std::size_t SymmetricMemory::offset_of(const void* data) const {
   return static_cast<std::size_t>(static_cast<const std::byte*>(data) - array(rank_));
+}
+
+void write_place(Slot& slot, const SymmetricPlace& place) {
+  static_assert(sizeof place <= kInlineBytes);
+  std::memcpy(slot.payload, &place, sizeof place);
+}
+
+SymmetricPlace read_place(const Slot& slot) {
+  SymmetricPlace place;
+  std::memcpy(&place, slot.payload, sizeof place);
+  return place;
 }
 
 }  // namespace lockstep::comm::shm

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "lockstep/comm/shm/layout.h"
 #include "lockstep/comm/shm/shared_memory.h"
 
 namespace lockstep::comm::shm {
@@ -41,5 +42,13 @@ class SymmetricMemory {
   std::size_t bytes_;
   std::size_t stride_;
 };
+
+/// Where the buffer of an all_reduce lies, as a rank tells the others in its slot.
+struct SymmetricPlace {
+  std::uint64_t number = 0;  // of the memory; 0 = elsewhere
+  std::uint64_t offset = 0;  // bytes, in the rank's own array
+};
+void write_place(Slot& slot, const SymmetricPlace& place);
+[[nodiscard]] SymmetricPlace read_place(const Slot& slot);
 
 }  // namespace lockstep::comm::shm

@@ -13,10 +13,8 @@ constexpr std::size_t kPieceBytes = 16 * 1024;
 }  // namespace
 
 SymmetricReduce::SymmetricReduce(const Segment& segment, RingWriter& writer, Request request)
-    : Operation(segment, writer, std::move(request)),
-      function_(kernels().reduce(request_.kind.type, request_.kind.reduction)),
-      arrays_(static_cast<std::size_t>(ranks())),
-      terms_(arrays_.size()) {
+    : ReduceSteps(segment, writer, std::move(request)),
+      arrays_(static_cast<std::size_t>(ranks())) {
   const std::size_t bytes = request_.count * element_bytes();
   const auto n = static_cast<std::size_t>(ranks());
   // Shares end at pages, so that no two ranks write one line.
@@ -26,17 +24,18 @@ SymmetricReduce::SymmetricReduce(const Segment& segment, RingWriter& writer, Req
 }
 
 void SymmetricReduce::enter(Slot& slot, const Progress& progress) {
+  ReduceSteps::enter(slot, progress);
   step_ = progress.steps;
-  const std::uint64_t offset = request_.symmetric->offset_of(request_.input);
-  std::memcpy(slot.payload, &offset, sizeof offset);
+  write_place(slot, {request_.symmetric_number, request_.symmetric->offset_of(request_.input)});
 }
 
-/// Each rank says where in its own array its buffer lies: they need not agree.
-void SymmetricReduce::find_arrays() {
+/// Each rank says where in its own array its buffer lies: they need not agree. All ranks read the
+/// same slots, so all come to the same way.
+SymmetricReduce::Way SymmetricReduce::find_arrays() {
   const std::size_t bytes = request_.count * element_bytes();
   for (int r = 0; r < ranks(); ++r) {
-    std::uint64_t offset = 0;
-    std::memcpy(&offset, slot_of(r).payload, sizeof offset);
+    const auto [number, offset] = read_place(slot_of(r));
+    if (number != request_.symmetric_number) return Way::in_steps;
     std::byte* const array = request_.symmetric->array(r);
     const std::size_t room = request_.symmetric->bytes();
     if (offset > room || bytes > room - offset || offset % element_bytes() != 0) {
@@ -44,11 +43,17 @@ void SymmetricReduce::find_arrays() {
     }
     arrays_[static_cast<std::size_t>(r)] = array + offset;
   }
+  return Way::in_place;
 }
 
 bool SymmetricReduce::move() {
-  if (is_published_ || !met()) return false;
-  if (arrays_.front() == nullptr) find_arrays();
+  if (!met()) return false;
+  if (way_ == Way::unknown) way_ = find_arrays();
+  return way_ == Way::in_place ? move_in_place() : ReduceSteps::move();
+}
+
+bool SymmetricReduce::move_in_place() {
+  if (is_published_) return false;
   if (next_ < end_) {
     add_up_piece();
     return true;
@@ -73,13 +78,18 @@ void SymmetricReduce::add_up_piece() {
 }
 
 bool SymmetricReduce::finished() const {
+  if (way_ != Way::in_place) return way_ == Way::in_steps && ReduceSteps::finished();
   return is_published_ && all_at_least(&RankBlock::reduced, step_ + 1);
 }
 
 bool SymmetricReduce::is_through(int other) const {
+  if (way_ != Way::in_place) return ReduceSteps::is_through(other);
   return segment_.block(other).reduced.value.load(std::memory_order_acquire) >= step_ + 1;
 }
 
-void SymmetricReduce::leave(Progress& progress) { progress.steps = step_ + 1; }
+void SymmetricReduce::leave(Progress& progress) {
+  if (way_ == Way::in_steps) return ReduceSteps::leave(progress);
+  progress.steps = step_ + 1;
+}
 
 }  // namespace lockstep::comm::shm

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/records/disagreement.h"
 #include "lockstep/comm/shm/engine.h"
 #include "lockstep/comm/shm/thread_ranks_testing.h"
 
@@ -47,7 +46,7 @@ Request all_reduce(const Memory& memory, void* data, std::size_t count, ElementT
   request.count = count;
   request.input = request.output = data;
   request.symmetric = memory;
-  request.kind.symmetric = memory ? 1 : 0;
+  request.symmetric_number = memory ? 1 : 0;
   return request;
 }
 
@@ -103,21 +102,30 @@ TEST_P(SymmetricRanks, EveryRankMayUseAnotherPartOfItsArray) {
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, SymmetricRanks, ::testing::Values(1, 2, 3, 4, 5));
-
-TEST(SymmetricReduce, ARankWhoseBufferLiesElsewhereIsTold) {
-  const Arrays arrays(2);
-  const auto errors = testing::run_ranks(2, [&](Engine& engine, const Segment& segment) {
+TEST_P(SymmetricRanks, WhereABufferLiesElsewhereAllGoThroughTheRings) {
+  const Arrays arrays(GetParam());
+  expect_none(testing::run_ranks(GetParam(), [&](Engine& engine, const Segment& segment) {
     const Memory memory = arrays.open(segment.rank());
-    std::vector<float> elsewhere(kCount);
-    const bool here = segment.rank() == 0;
-    void* const data = here ? static_cast<void*>(memory->array(0)) : elsewhere.data();
-    auto entered =
-        engine.issue(all_reduce(here ? memory : nullptr, data, kCount, ElementType::f32));
-    EXPECT_THROW(engine.wait(*entered, 60s), Disagreement);
-  });
-  expect_none(errors);
+    auto* const array = reinterpret_cast<float*>(memory->array(segment.rank()));
+    for (int round = 0; round < 12; ++round) {
+      // In turn: only here, only elsewhere, on all ranks, and as if in other memory.
+      const int odd_one = round % (GetParam() + 1);
+      const bool is_odd = segment.rank() == odd_one;
+      std::vector<float> elsewhere = values<float>(segment.rank(), kCount);
+      const bool here = is_odd == (round % 3 == 0);
+      if (here) std::copy(elsewhere.begin(), elsewhere.end(), array);
+      float* const data = here ? array : elsewhere.data();
+      Request request = all_reduce(here ? memory : nullptr, data, kCount, ElementType::f32);
+      if (here && is_odd && round % 2 == 0) request.symmetric_number = 2;
+      std::vector<float> staged = values<float>(segment.rank(), kCount);
+      engine.wait(*engine.issue(std::move(request)), 60s);
+      engine.wait(*engine.issue(all_reduce(nullptr, staged.data(), kCount, ElementType::f32)), 60s);
+      ASSERT_EQ(std::memcmp(data, staged.data(), kCount * sizeof(float)), 0) << round;
+    }
+  }));
 }
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SymmetricRanks, ::testing::Values(1, 2, 3, 4, 5));
 
 TEST(SymmetricMemory, HoldsWhatLiesInItsOwnArrayOnly) {
   const SymmetricMemory memory = SymmetricMemory::create(1, 2, 1000);
