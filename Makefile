@@ -43,8 +43,8 @@ python-backend: configure ## build lockstep_c10d, a backend for torch.distribute
 	@cmake --build --preset release --target lockstep_c10d
 	@tools/with_oracles.sh tools/install_python_backend.py $(RELEASE)
 
-test-oracles: programs python-backend ## compare with the real PyTorch, safetensors and numpy
-	@$(SETUP) --oracles
+test-oracles: programs python-backend ## compare with the real PyTorch, safetensors and numpy; complete words in real shells
+	@$(SETUP) --oracles --shells
 	@cmake --build --preset release --target oracle_programs
 	@tools/with_oracles.sh tests/oracles/run.py --programs $(BIN)
 

@@ -123,6 +123,7 @@ foreach(isa portable avx2 avx512)
       PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
 endforeach()
 # The model's vector loops do the same.
-set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/model/vector_kernel.cpp PROPERTIES
+set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/model/vector_kernel.cpp
+    ${CMAKE_SOURCE_DIR}/lockstep/model/norm_kernel.cpp PROPERTIES
     COMPILE_OPTIONS "-O3;-ffp-contract=off;-fno-math-errno;-fno-trapping-math"
     SKIP_PRECOMPILE_HEADERS ON)

@@ -37,6 +37,25 @@ foreach(program IN LISTS programs)
   endif()
 endforeach()
 
+# What the shells complete by, printed by the program, and what editors check a run.toml by.
+if(TARGET lockstep)
+  set(shell_files)
+  foreach(place bash-completion/completions/lockstep zsh/site-functions/_lockstep
+                fish/vendor_completions.d/lockstep.fish)
+    string(REGEX MATCH "^[a-z]+" shell ${place})
+    get_filename_component(folder ${place} DIRECTORY)
+    set(file ${CMAKE_BINARY_DIR}/share/${place})
+    add_custom_command(OUTPUT ${file} DEPENDS lockstep VERBATIM
+                       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/share/${folder}
+                       COMMAND lockstep completion ${shell} > ${file})
+    list(APPEND shell_files ${file})
+    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder})
+  endforeach()
+  add_custom_target(shell_completion ALL DEPENDS ${shell_files})
+  add_dependencies(installed shell_completion)
+endif()
+install(FILES docs/run.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+
 configure_package_config_file(cmake/lockstepConfig.cmake.in ${CMAKE_BINARY_DIR}/lockstepConfig.cmake
                               INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/lockstepConfigVersion.cmake

@@ -5,6 +5,7 @@
 #   tools/setup.sh --oracles   also a Python with torch, safetensors and numpy (test-oracles, bench-peers)
 #   tools/setup.sh --python    also that Python, with its development headers (python-backend)
 #   tools/setup.sh --fuzz      also clang with libFuzzer (fuzz)
+#   tools/setup.sh --shells    also zsh and fish, whose completion is tested (test-oracles)
 #   tools/setup.sh --mpi       also Open MPI (bench-comm)
 #   tools/setup.sh --cuda      also the CUDA libraries that this LibTorch was built with (cuda, gpu-check)
 #
@@ -56,8 +57,9 @@ parse_arguments() {
         ;;
       --fuzz) PACKAGES+=(clang libclang-rt-14-dev) ;;
       --cuda) WANT_CUDA=1 ;;
+      --shells) PACKAGES+=(zsh fish) ;;
       --mpi) PACKAGES+=(openmpi-bin libopenmpi-dev) ;;
-      -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+      -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
       *) printf 'setup: unknown argument %s (see --help)\n' "${argument}" >&2; exit 2 ;;
     esac
   done

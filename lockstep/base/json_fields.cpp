@@ -84,6 +84,15 @@ JsonFields JsonFields::object(const char* key) const {
   return {at(key), source_, path_ + key + "."};
 }
 
+std::vector<JsonFields> JsonFields::objects(const char* key) const {
+  std::vector<JsonFields> values;
+  for (const json& value : array(key)) {
+    if (!value.is_object()) fail("field '" + path_ + key + "' is not an array of objects");
+    values.push_back({value, source_, path_ + key + "."});
+  }
+  return values;
+}
+
 std::vector<std::int64_t> JsonFields::integers(const char* key) const {
   std::vector<std::int64_t> values;
   for (const json& value : array(key)) values.push_back(to_integer(value, key));
@@ -93,6 +102,15 @@ std::vector<std::int64_t> JsonFields::integers(const char* key) const {
 std::vector<double> JsonFields::numbers(const char* key) const {
   std::vector<double> values;
   for (const json& value : array(key)) values.push_back(to_number(value, key));
+  return values;
+}
+
+std::vector<std::string> JsonFields::texts(const char* key) const {
+  std::vector<std::string> values;
+  for (const json& value : array(key)) {
+    if (!value.is_string()) fail("field '" + path_ + key + "' is not an array of texts");
+    values.push_back(value.get<std::string>());
+  }
   return values;
 }
 

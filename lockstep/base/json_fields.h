@@ -30,8 +30,10 @@ class JsonFields {
   [[nodiscard]] bool flag_or(const char* key, bool missing) const;
   [[nodiscard]] std::string text(const char* key) const;
   [[nodiscard]] JsonFields object(const char* key) const;
+  [[nodiscard]] std::vector<JsonFields> objects(const char* key) const;
   [[nodiscard]] std::vector<std::int64_t> integers(const char* key) const;
   [[nodiscard]] std::vector<double> numbers(const char* key) const;
+  [[nodiscard]] std::vector<std::string> texts(const char* key) const;
   [[nodiscard]] std::string to_text() const { return object_.dump(); }
 
   [[noreturn]] void fail(const std::string& what) const;

@@ -22,7 +22,8 @@ std::string complaint(const auto& action) {
 
 TEST(JsonFields, ReadsEachTypeAndTheDefaultsOfMissingFields) {
   const JsonFields fields =
-      read(R"({"i":-3,"n":0.5,"nan":null,"b":true,"t":"x","o":{"i":7},"a":[1,2],"d":[0.5,null]})");
+      read(R"({"i":-3,"n":0.5,"nan":null,"b":true,"t":"x","o":{"i":7},"a":[1,2],"d":[0.5,null],)"
+           R"("s":["x","y"],"l":[{"i":1},{"i":2}]})");
   EXPECT_EQ(fields.integer("i"), -3);
   EXPECT_EQ(fields.number("n"), 0.5);
   EXPECT_EQ(fields.number("i"), -3.0);
@@ -32,6 +33,8 @@ TEST(JsonFields, ReadsEachTypeAndTheDefaultsOfMissingFields) {
   EXPECT_EQ(fields.object("o").integer("i"), 7);
   EXPECT_EQ(fields.integers("a"), (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(fields.numbers("d").at(0), 0.5);
+  EXPECT_EQ(fields.texts("s"), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(fields.objects("l").at(1).integer("i"), 2);
   EXPECT_EQ(fields.integer_or("none", 9), 9);
   EXPECT_EQ(fields.number_or("none", 0.25), 0.25);
   EXPECT_TRUE(fields.flag_or("none", true));
@@ -48,6 +51,10 @@ TEST(JsonFields, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(complaint([&] { (void)fields.object("o").integers("x"); }),
             "field 'o.x' is not an integer");
   EXPECT_EQ(complaint([&] { (void)fields.object("o").integer("y"); }), "has no field 'o.y'");
+  EXPECT_EQ(complaint([&] { (void)fields.object("o").texts("x"); }),
+            "field 'o.x' is not an array of texts");
+  EXPECT_EQ(complaint([&] { (void)fields.object("o").objects("x"); }),
+            "field 'o.x' is not an array of objects");
 }
 
 TEST(JsonFields, HostileTextIsBadDataAndNothingElse) {

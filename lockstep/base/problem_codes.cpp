@@ -60,6 +60,11 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "The text is not the JSON of a configuration as lockstep writes it to config.json."},
     {"LS-1018", "nothing known by this name",
      "`lockstep help NAME` explains a command, a configuration key or section, or a code LS-nnnn."},
+    {"LS-1019", "micro-batch that cannot be found",
+     "batch.micro_batch = \"auto\" leaves it to lockstep into how many micro-batches the samples "
+     "of a step are cut. So batch.global_batch must be set, batch.accumulation must not, and "
+     "parallel.virtual_ranks, which fixes that cut for equal numbers on any ranks, must not "
+     "either."},
     {"LS-1031", "run directory in use",
      "One job at a time may work in a run directory or in the folder that checkpoint.dir names: two "
      "would mix their checkpoints. The process named holds the file `lock` in it, which the system "
@@ -244,12 +249,24 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "Attention cuts model.width into model.heads equal parts; choose a width that is a multiple."},
     {"LS-6004", "dropout out of range",
      "model.dropout is the share of activations that is zeroed; it lies in [0, 1)."},
-    {"LS-6010", "bf16 sums with virtual ranks",
-     "virtual_ranks promises equal bits on any number of ranks. That holds for fp32 sums; bf16 "
-     "sums are rounded between ranks, so their bits depend on where the ranks lie."},
+    {"LS-6010", "virtual ranks with sums that depend on the ranks",
+     "virtual_ranks promises equal bits on any number of ranks. That holds for fp32 sums of all "
+     "gradients. What travels in 16 bits or compressed is rounded between ranks, and ranks that "
+     "update alone sum nothing, so bits depend on where the ranks lie."},
     {"LS-6011", "stored plan not readable",
      "job.json or plan.json is not what this version writes: it was cut short or edited. Start the "
      "run again from its configuration."},
+    {"LS-6012", "statistics over all ranks with more virtual ranks",
+     "virtual_ranks promises equal bits on any number of ranks. With sync_batch_norm the "
+     "micro-batches that ranks compute at the same time share their statistics, so the numbers "
+     "depend on how many ranks there are. The two go together only where every rank has one "
+     "virtual rank."},
+    {"LS-6013", "two ways to make gradients smaller",
+     "powersgd replaces matrices of gradients by two thin ones, which travel in fp32; "
+     "precision.reduce has no meaning beside it."},
+    {"LS-6014", "local steps with what needs one state",
+     "With parallel.local_steps each rank updates alone between two averages. A checkpoint is "
+     "saved only where all ranks have one state, and gradients of the whole batch exist nowhere."},
     {"LS-6051", "mesh axis without ranks",
      "Every axis of the mesh (pipeline, data, tensor) has at least one rank; 1 means that the "
      "axis is not used."},
@@ -260,6 +277,16 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-7002", "unknown strategy in a plan",
      "plan.json names a strategy that this version does not have: it was written by another "
      "version or edited."},
+    {"LS-7003", "second derivative of batch normalisation over ranks",
+     "SyncBatchNorm gives gradients, but no gradients of gradients: create_graph cannot go through "
+     "it. Use torch::nn::BatchNorm in that part of the model."},
+    {"LS-7004", "unknown way to exchange gradients",
+     "The plan names a way to exchange gradients that this version does not have. Ways are fp32, "
+     "bf16, fp16 and powersgd: precision.reduce and parallel.gradient_compression choose one."},
+    {"LS-7005", "static graph that changed",
+     "parallel.static_graph promises that every step gives gradients to the same parameters, and a "
+     "step did not: the parameter and the rank are named. Parameters are unchanged. Set it to "
+     "false, or make every step use the same parameters."},
     {"LS-7051", "not a line of events.jsonl",
      "A step or evaluation report could not be read: a field is missing, of the wrong type or "
      "out of range. The file is damaged, or another program writes to it."},
@@ -294,6 +321,11 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-7103", "no way back after a bad step",
      "[recovery] on_nan = \"rollback\" needs a checkpoint to go back to, and gives up after three "
      "rollbacks."},
+    {"LS-7104", "no loss scale helps",
+     "Ten steps in a row were not finite in fp16. A smaller loss scale helps where scaled gradients "
+     "overflow; it cannot where a block's output is beyond 65504, the data hold infinity, or the "
+     "weights have diverged. The message names the first block or parameter and its rank. bf16 has "
+     "the range of fp32."},
     {"LS-7201", "wrong arguments of lockstep-worker",
      "lockstep-worker is started by `lockstep train`. By hand it takes a job, and RUN.toml or "
      "--job."},

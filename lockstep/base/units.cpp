@@ -146,6 +146,12 @@ std::string format_number(double number, int digits) {
   return print("%.*f", std::max(0, digits - before), number);
 }
 
+std::string format_shortest(double number) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  return {text.data(), end};
+}
+
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
   const auto quantity = take_quantity(text);
   if (!quantity || !text.empty() || quantity->number < 0) return std::nullopt;

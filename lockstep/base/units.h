@@ -32,6 +32,9 @@ namespace lockstep {
 /// 1e9.
 [[nodiscard]] std::string format_number(double number, int digits = 4);
 
+/// The shortest text that reads back as `number`: "0.1", "65536", "1e-08".
+[[nodiscard]] std::string format_shortest(double number);
+
 /// "4096", "1.5GB", "512 MiB": decimal and binary prefixes; nothing when it is not a size.
 [[nodiscard]] std::optional<std::int64_t> parse_bytes(std::string_view text);
 

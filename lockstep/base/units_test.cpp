@@ -54,6 +54,9 @@ TEST(Units, PercentAndNumbers) {
   EXPECT_EQ(format_number(2e-5, 3), "2.00e-05");
   EXPECT_EQ(format_number(std::numeric_limits<double>::infinity()), "inf");
   EXPECT_EQ(format_number(0), "0");
+  EXPECT_EQ(format_shortest(65536), "65536");
+  EXPECT_EQ(format_shortest(0.1), "0.1");
+  EXPECT_EQ(format_shortest(1e-8), "1e-08");
 }
 
 TEST(Units, SizesAreReadWithBothKindsOfPrefix) {

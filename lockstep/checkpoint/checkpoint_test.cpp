@@ -54,6 +54,7 @@ TrainState filled(std::int64_t seed) {
   state.step = seed;
   state.position = {seed + 1, seed + 2};
   state.skipped_steps = seed + 3;
+  state.loss_scale = {4096.0, seed + 4};
   return state;
 }
 
@@ -101,6 +102,7 @@ TEST(Checkpoint, EveryTypeAndStrideComesBackBitForBit) {
   EXPECT_EQ(loaded.entries[0].tensor.strides(), saved.entries[0].tensor.strides());
   EXPECT_EQ(loaded.position, saved.position);
   EXPECT_EQ(loaded.skipped_steps, 8);
+  EXPECT_EQ(loaded.loss_scale, (optim::LossScaleState{4096.0, 9}));
 }
 
 TEST(Checkpoint, TheStridesOfWhoSavedDoNotMatter) {

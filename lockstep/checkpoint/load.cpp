@@ -112,6 +112,7 @@ Manifest load(TrainState& state, const fs::path& step_dir, comm::Group& group) {
   state.step = manifest.step;
   state.position = {manifest.epoch, manifest.sample};
   state.skipped_steps = manifest.skipped_steps;
+  state.loss_scale = {manifest.loss_scale, manifest.good_steps};
   return manifest;
 }
 

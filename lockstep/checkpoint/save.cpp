@@ -101,6 +101,8 @@ Manifest describe(const TrainState& state, const SaveInfo& info, int world_size)
   manifest.epoch = state.position.epoch;
   manifest.sample = state.position.sample;
   manifest.skipped_steps = state.skipped_steps;
+  manifest.loss_scale = state.loss_scale.scale;
+  manifest.good_steps = state.loss_scale.good_steps;
   manifest.seed = info.seed;
   manifest.config_hash = info.config_hash;
   manifest.config_json = info.config_json;

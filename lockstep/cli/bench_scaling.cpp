@@ -14,6 +14,7 @@
 #include "lockstep/metrics/events_file.h"
 #include "lockstep/metrics/report_line.h"
 #include "lockstep/metrics/scaling.h"
+#include "lockstep/planner/batch_cuts.h"
 #include "lockstep/rundir/run_check.h"
 #include "lockstep/rundir/start.h"
 
@@ -82,6 +83,7 @@ class ScalingBench {
     parsed.config.data.eval.clear();  // nothing is evaluated
     rundir::RunCheck check(std::move(parsed));
     config_ = check.config();
+    if (config_.batch.finds_micro_batch) take_predicted_batch(check);
     for (const int ranks : counts) {
       const std::string where = " on " + counted(ranks, "rank");
       planner::Job job;
@@ -97,6 +99,14 @@ class ScalingBench {
     check.check_data();
     check.require_none();
     print_notes(check.notes(), context_);
+  }
+
+  /// The micro-batch is the same at every count: that of the ranks the run was written for.
+  void take_predicted_batch(rundir::RunCheck& check) {
+    const auto plan = check.plan(config_, host_, config_.parallel.data.value_or(1));
+    if (!plan) return;
+    config_ = planner::with_found_batch(config_, *plan);
+    config_.batch.accumulation = plan->batch.accumulation;
   }
 
   void measure(planner::Job& job) {

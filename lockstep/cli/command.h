@@ -26,6 +26,7 @@ struct Flag {
   double minimum = -kAnyNumber;      // of an integer or a number
   double maximum = kAnyNumber;
   std::string_view short_name = {};  // "-m"
+  std::string_view offers = {};      // "auto|none": values that completion knows, among others
 };
 
 /// What stands without a flag name. A command has at most one row.

@@ -18,6 +18,7 @@ constexpr auto kFlags = std::to_array<Flag>({
      .value = "config|cli",
      .help = "print docs/config.md or docs/cli.md",
      .words = "config|cli"},
+    {.name = "--schema", .help = "print the JSON Schema of RUN.toml, for editors"},
 });
 
 constexpr auto kExamples = std::to_array<Example>({
@@ -25,6 +26,8 @@ constexpr auto kExamples = std::to_array<Example>({
     {"lockstep help optimizer", "list the keys of a section"},
     {"lockstep help LS-1003", "explain an error code; `lockstep help errors` lists all"},
     {"lockstep help plan", "examples and flags of a command"},
+    {"lockstep help --schema > run.schema.json",
+     "for editors; run.toml then begins with `#:schema ./run.schema.json`"},
 });
 
 std::string section_text(const config::Section& section) {
@@ -136,6 +139,8 @@ Exit run(const Args& args, const Context& context) {
   std::string text = name.empty() ? front_page() : "";
   if (args.has("--markdown")) {
     text = args.text("--markdown") == "cli" ? cli_markdown() : config::config_markdown();
+  } else if (args.has("--schema")) {
+    text = config::json_schema();
   } else if (!name.empty()) {
     text = text_about(name);
   }

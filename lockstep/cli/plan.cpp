@@ -1,10 +1,12 @@
 // lockstep plan: what a run will need, without training.
 #include <array>
 #include <ostream>
+#include <utility>
 
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/plan_report.h"
 #include "lockstep/cli/run_flags.h"
+#include "lockstep/rundir/found_batch.h"
 
 namespace lockstep::cli {
 namespace {
@@ -23,14 +25,20 @@ constexpr auto kExamples = std::to_array<Example>({
      "memory, time and traffic of this run on 2 ranks"},
     {"lockstep plan run.toml --json", "the same as one JSON document"},
     {"lockstep plan run.toml --set batch.micro_batch=256 --check", "does a larger batch fit?"},
+    {"lockstep plan run.toml --set batch.micro_batch=auto --set batch.global_batch=512",
+     "the micro-batch that a training would start with, and why"},
     {"lockstep plan --set model.family=gpt --set model.width=768 --states-only",
      "state of a model without a file"},
 });
 
 Exit run(const Args& args, const Context& context) {
   const Host host = probe_host();
-  const rundir::CheckedRun checked = check_run(args, context, host, 0, /*needs_data=*/false);
-  const PlanReport report = make_plan_report(checked, host, args.has("--states-only"));
+  rundir::CheckedRun checked = check_run(args, context, host, 0, /*needs_data=*/false);
+  planner::Job job{checked.config, checked.plan, "", "none", {}};
+  rundir::settle_micro_batch(job, host, checked.data_size.resident_bytes);
+  checked.plan = job.plan;
+  PlanReport report = make_plan_report(checked, host, args.has("--states-only"));
+  report.search = std::move(job.search);
   if (context.json) {
     context.out << plan_json(report) << std::endl;
   } else if (context.quiet) {
@@ -60,7 +68,8 @@ Command plan_command() {
               "step_s, samples_per_s or tokens_per_s, tflops_per_device, mfu, bubble_fraction, "
               "exposed_comm_s, comm_bytes_per_step, time_to_train_s (null where the steps are not "
               "known), layout, "
-              "alternatives, distribute, advice, assumptions, error_band.",
+              "alternatives, distribute, advice, assumptions, error_band, micro_batch (where it "
+              "is \"auto\": because, memory_limit_bytes, will_probe, candidates).",
           .run = run};
 }
 

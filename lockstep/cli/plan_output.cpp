@@ -89,6 +89,23 @@ void add_speed(const PlanReport& report, Json& document) {
   document["time_to_train_s"] = known(steps * plan.step_s);
 }
 
+/// What a step could be cut into, the first choice first.
+Json search_json(const PlanReport& report) {
+  std::vector<parallel::ParallelPlan> cuts{report.chosen.plan};
+  cuts.insert(cuts.end(), report.search->finer.begin(), report.search->finer.end());
+  Json candidates = Json::array();
+  for (const parallel::ParallelPlan& plan : cuts) {
+    candidates.push_back({{"micro_batch", plan.batch.micro_batch},
+                          {"accumulation", plan.batch.accumulation},
+                          {"total_bytes", plan.memory.total()},
+                          {"step_s", plan.step_s}});
+  }
+  return {{"because", report.search->because},
+          {"memory_limit_bytes", report.search->memory_limit_bytes},
+          {"will_probe", report.search->probes},
+          {"candidates", candidates}};
+}
+
 /// Lines of a report: a label, then a value.
 class Table {
  public:
@@ -129,6 +146,10 @@ std::string batch_text(const config::BatchShape& batch) {
                      format_count(batch.micro_batch);
   if (batch.accumulation > 1) text += " x " + format_count(batch.accumulation) + " accumulated";
   return text;
+}
+
+std::string search_text(const planner::BatchSearch& search) {
+  return search.because + (search.probes ? "; a training first tries it and finer ones" : "");
 }
 
 /// "12.3 % of it", "40 times as much".
@@ -216,6 +237,7 @@ std::string plan_json(const PlanReport& report) {
                             {"reasons", report.reasons}};
   document["advice"] = advice_json(report.advice);
   document["assumptions"] = report.assumptions;
+  if (report.search) document["micro_batch"] = search_json(report);
   document["error_band"] = {{"memory_bytes", kMemoryErrorBand}, {"step_s", kStepErrorBand}};
   return to_line(document);
 }
@@ -234,6 +256,9 @@ std::string plan_for_people(const PlanReport& report, std::size_t width,
   table.row("layout", (strategies.empty() ? "one device" : strategies) + " on " +
                           counted(chosen.ranks(), "rank"));
   table.row("batch", batch_text(chosen.plan.batch));
+  if (report.search) table.row("", search_text(*report.search));
+  if (!chosen.plan.compute.empty()) table.row("compute", chosen.plan.compute);
+  if (!chosen.plan.groups.empty()) table.row("groups", parallel::to_text(chosen.plan.groups));
   table.blank();
   add_memory(report, table);
   add_step(report, table);

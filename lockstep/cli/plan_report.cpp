@@ -39,6 +39,7 @@ std::optional<PricedPlan> price_at(const PlanReport& report, const Host& host, i
   config.batch.global_batch = report.chosen.plan.batch.global_batch;
   config.batch.micro_batch = report.chosen.plan.batch.micro_batch;
   config.batch.accumulation.reset();
+  config.batch.finds_micro_batch = false;
   try {
     return price(planner::make_plan(config, host, ranks, report.data_size.resident_bytes), host,
                  report.states_only);

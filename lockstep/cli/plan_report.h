@@ -11,6 +11,7 @@
 #include "lockstep/metrics/text_style.h"
 #include "lockstep/model/stats/model_stats.h"
 #include "lockstep/parallel/plan/parallel_plan.h"
+#include "lockstep/planner/job.h"
 #include "lockstep/rundir/run_check.h"
 #include "lockstep/topology/cluster.h"
 
@@ -47,6 +48,7 @@ struct PlanReport {
   std::vector<std::string> reasons;
   std::vector<Advice> advice;
   std::vector<std::string> assumptions;
+  std::optional<planner::BatchSearch> search{};  // where the micro-batch was found
 };
 
 /// \param states_only count parameters, gradients and optimizer state alone.

@@ -80,7 +80,9 @@ std::set<std::string> keys_in_help() {
 TEST(PlanReport, TheHelpNamesTheKeysThatTheDocumentsOfASampleAndOfATokenModelHave) {
   std::set<std::string> keys;
   for (const config::RunConfig& config : {small_gpt(), config::RunConfig()}) {
-    const auto json = json_of(report_of(config, host_of(2, 16 * kGb), 2, false));
+    PlanReport report = report_of(config, host_of(2, 16 * kGb), 2, false);
+    report.search.emplace();
+    const auto json = json_of(report);
     for (const auto& [key, value] : json.items()) keys.insert(key);
   }
   EXPECT_EQ(keys_in_help(), keys);
@@ -201,6 +203,24 @@ TEST(PlanReport, PeopleGetABarForEachCategoryAndAMarginInsteadOfABareNumber) {
                            "fits into", "give or take", "data_parallel on 2 ranks"}) {
     EXPECT_THAT(text, HasSubstr(word));
   }
+}
+
+TEST(PlanReport, SaysWhichMicroBatchWasFoundAndWhy) {
+  PlanReport report = report_of(small_gpt(), host_of(2, 16 * kGb), 2, false);
+  EXPECT_FALSE(json_of(report).contains("micro_batch"));
+  parallel::ParallelPlan finer = report.chosen.plan;
+  finer.batch.micro_batch = 4;
+  finer.batch.accumulation = 2;
+  report.search = planner::BatchSearch{{finer}, true, 7 * kGb, "", "", "micro_batch 8: it fits"};
+  const auto json = json_of(report).at("micro_batch");
+  EXPECT_EQ(json.at("because"), "micro_batch 8: it fits");
+  EXPECT_EQ(json.at("memory_limit_bytes"), 7 * kGb);
+  EXPECT_EQ(json.at("will_probe"), true);
+  ASSERT_EQ(json.at("candidates").size(), 2U);
+  EXPECT_EQ(json.at("candidates")[0].at("micro_batch"), 8);
+  EXPECT_EQ(json.at("candidates")[1].at("accumulation"), 2);
+  EXPECT_THAT(plan_for_people(report, 100, {.color = false, .utf8 = false}),
+              HasSubstr("micro_batch 8: it fits; a training first tries it and finer ones"));
 }
 
 TEST(PlanReport, ABatchThatDoesNotDivideIsAUsageError) {

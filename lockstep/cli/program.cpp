@@ -6,7 +6,9 @@
 
 #include "lockstep/base/limits.h"
 #include "lockstep/base/nearest.h"
+#include "lockstep/cli/next_words.h"
 #include "lockstep/cli/parser.h"
+#include "lockstep/cli/shell_scripts.h"
 
 namespace lockstep::cli {
 namespace {
@@ -137,6 +139,10 @@ Exit run_program(const std::vector<std::string>& given, Context context) {
     }
     if (only_flags || words[0].empty()) {
       context.out << front_page() << std::flush;
+      return Exit::ok;
+    }
+    if (words[0] == kNextWordsFlag) {  // a shell asks
+      context.out << to_lines(next_words({words.begin() + 1, words.end()})) << std::flush;
       return Exit::ok;
     }
     if (words[0] == "--version") {

@@ -14,6 +14,7 @@ std::span<const Command> commands() {
       bench_comm_command(),
       bench_scaling_command(),
       doctor_watch_command(),
+      completion_command(),
       help_command(),
   };
   return kCommands;

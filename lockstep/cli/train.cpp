@@ -24,7 +24,8 @@ constexpr std::array kFlags{
          .value = "WHAT",
          .help =
              "go on from: auto (the newest checkpoint of the run directory), none (what is there "
-             "moves to previous-N), a folder or a tag; default auto"},
+             "moves to previous-N), a folder or a tag; default auto",
+         .offers = "auto|none"},
     Flag{.name = "--dry-run", .help = "print the plan and the command of the ranks, train nothing"},
     Flag{.name = "--as",
          .value = "ROLE",

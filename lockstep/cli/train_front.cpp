@@ -21,6 +21,7 @@
 #include "lockstep/cli/worker_program.h"
 #include "lockstep/launch/local_job.h"
 #include "lockstep/metrics/console.h"
+#include "lockstep/rundir/found_batch.h"
 #include "lockstep/rundir/start.h"
 #include "lockstep/topology/mesh.h"
 
@@ -70,6 +71,7 @@ class Front {
     launch_.master_port = static_cast<int>(args.integer("--master-port").value_or(0));
     job_.run_dir = args.text("--run-dir");
     rundir::check_start(job_);
+    rundir::settle_micro_batch(job_, host, run.data_size.resident_bytes);
   }
 
   Exit dry_run() {
@@ -118,6 +120,7 @@ class Front {
   void note_choices() {
     const config::RunSection& run = job_.config.run;
     if (!run.steps && !run.epochs) console_.note("1 epoch: run.steps and run.epochs are unset");
+    if (job_.search) console_.note(job_.search->because);
     if (crowding_.empty()) return;
     console_.note(crowding_ +
                   ": steps take many times as long as with one core for each thread; "

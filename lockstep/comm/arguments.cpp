@@ -10,6 +10,7 @@ bool can_reduce(at::ScalarType dtype) {
     case at::kFloat:
     case at::kDouble:
     case at::kBFloat16:
+    case at::kHalf:
     case at::kLong:
     case at::kInt:
     case at::kByte:

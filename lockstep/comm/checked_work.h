@@ -97,6 +97,9 @@ class CheckedWork : public Work {
   }
 
   [[nodiscard]] bool done() override { return context_->control->poll(sequence_, *transfer_); }
+  [[nodiscard]] std::int64_t ended_ns() const override {
+    return context_->flight.ended_ns(ticket_);
+  }
 
  private:
   [[nodiscard]] std::string cause() const;

@@ -25,6 +25,7 @@
 #include "lockstep/comm/shm/fingerprint.h"
 #include "lockstep/comm/shm_link.h"
 #include "lockstep/comm/tree_reducer.h"
+#include "lockstep/comm/tree_sum.h"
 #include "lockstep/store/server.h"
 
 namespace lockstep::comm {
@@ -57,7 +58,8 @@ control::Proof proof_of(const Entry& entry) {
 std::uint32_t tag_of(std::uint64_t sequence, const shm::Fingerprint& fingerprint,
                      const shm::Fingerprint& whole) {
   constexpr std::uint64_t kStride = 0x9E3779B1;  // odd: equal collectives in flight share no tag
-  const std::uint64_t hash = mix(fingerprint.kind, fingerprint.count, whole.kind, whole.count) >> 32;
+  const std::uint64_t hash =
+      mix(fingerprint.kind, fingerprint.count, whole.kind, whole.count) >> 32;
   return static_cast<std::uint32_t>(hash + sequence * kStride);
 }
 
@@ -172,8 +174,10 @@ std::unique_ptr<Work> GlooGroup::start_all_reduce(at::Tensor tensor, ReduceOp op
   auto flat = tensor.detach().view(-1);
   Entry entry{{.collective = Collective::all_reduce, .reduction = reduction_of(op)},
               tensor.numel()};
-  if (order == Order::tree && mesh_->tree != nullptr) {
-    entry.kind.ordered = true;
+  // Gloo itself would round a sum of 16 bits at every rank it passes.
+  const bool in_fp32 = op == ReduceOp::sum && adds_in_fp32(tensor.scalar_type());
+  if ((order == Order::tree || in_fp32) && mesh_->tree != nullptr) {
+    entry.kind.ordered = order == Order::tree;
     return start(entry, tensor, [&](auto tag) { return mesh_->tree->start(flat, tag); });
   }
   return start(entry, tensor, [&](auto tag) {  // with two ranks a + b is the whole tree
@@ -236,7 +240,7 @@ std::unique_ptr<GlooPart> make_gloo_part(const GroupOptions& options, Meeting me
       options.address.empty() ? address_towards(options.store_host) : options.address;
   auto mesh = std::make_unique<Mesh>();
   mesh->backend = connect_gloo(store, options, "calls", address);
-  if (options.size > 2 && (options.size & (options.size - 1)) == 0) {
+  if (options.size > 2) {
     mesh->tree = std::make_unique<TreeReducer>(
         mesh->backend, connect_gloo(store, options, "gathers", address), options.deadline);
   }

@@ -14,6 +14,7 @@
 #include "lockstep/comm/records/disagreement.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/comm/told_reason.h"
+#include "lockstep/comm/tree_sum.h"
 #include "lockstep/memory/category.h"
 
 namespace lockstep::comm {
@@ -162,11 +163,9 @@ void Hierarchy::meet() {
   inside_.barrier();
 }
 
-/// bf16 sums of more than two ranks are rounded once in shared memory, but at every level over
-/// Gloo.
+/// What is added in fp32 is rounded once: not inside the hosts and again between them.
 bool Hierarchy::nests_tree(const at::Tensor& tensor) const {
-  return layout_.nests_tree() &&
-         (tensor.scalar_type() != at::kBFloat16 || layout_.most_on_a_host() <= 2);
+  return layout_.nests_tree() && !adds_in_fp32(tensor.scalar_type());
 }
 
 void Hierarchy::all_reduce(const at::Tensor& flat, ReduceOp op, Order order) {

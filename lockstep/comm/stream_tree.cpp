@@ -14,8 +14,8 @@ namespace {
 
 /// \param terms [n, ...], overwritten. \returns [...] in their dtype, contiguous.
 at::Tensor sum_of(const at::Tensor& terms) {
-  if (terms.scalar_type() != at::kBFloat16) return tree_sum_rows(terms);
-  return tree_sum_rows(terms.to(at::kFloat)).to(at::kBFloat16);
+  if (!adds_in_fp32(terms.scalar_type())) return tree_sum_rows(terms);
+  return tree_sum_rows(terms.to(at::kFloat)).to(terms.scalar_type());
 }
 
 }  // namespace

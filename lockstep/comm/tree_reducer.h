@@ -56,7 +56,7 @@ class TreeReducer {
   TreeReducer& operator=(const TreeReducer&) = delete;
   ~TreeReducer();
 
-  /// Collective. \param flat [count], contiguous; the group's size is a power of two.
+  /// Collective. \param flat [count], contiguous; as tree_sum_rows() takes them.
   /// \param tag of its exchanges: see tag_next().
   [[nodiscard]] std::shared_ptr<TreeWork> start(const at::Tensor& flat, std::uint32_t tag);
 

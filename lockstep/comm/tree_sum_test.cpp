@@ -16,9 +16,11 @@ TEST(TreeSum, AddsNeighboursFirst) {
   EXPECT_EQ(tree_sum_rows(other.clone()).item<float>(), 0.0F);
 }
 
-TEST(TreeSum, RoundsToTheDtypeAtEveryLevel) {
-  const auto terms = at::tensor({256.0F, 1.0F, 256.0F, 1.0F}).to(at::kBFloat16).view({4, 1});
-  EXPECT_EQ(tree_sum_rows(terms).item<float>(), 512.0F) << "256 + 1 is 256 in bfloat16";
+TEST(TreeSum, OfSixteenBitsIsTakenInFp32AndRoundedOnce) {
+  const auto terms = at::tensor({256.0F, 1.0F, 1.0F, 1.0F}).to(at::kBFloat16).view({4, 1});
+  EXPECT_EQ(tree_sum_rows(terms).item<float>(), 260.0F) << "256 + 1 is 256 in bfloat16";
+  const auto three = at::tensor({2048.0F, 1.0F, 2.0F}).to(at::kHalf).view({3, 1});
+  EXPECT_EQ(tree_sum_rows(three).item<float>(), 2052.0F) << "2048 + 1 is 2048 in fp16";
 }
 
 TEST(TreeSum, OfOneRowIsTheRow) {

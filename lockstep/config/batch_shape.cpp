@@ -44,6 +44,7 @@ class Settler {
   BatchShapeResult settle() {
     check_ranks();
     check_virtual_ranks();
+    if (batch_.finds_micro_batch) check_found();
     if (problems_.empty()) fill();
     return {shape_, std::move(problems_)};
   }
@@ -80,6 +81,24 @@ class Settler {
              "threads is " + text(config_.run.threads) +
                  ", but equal numbers on any ranks (virtual_ranks) need 1",
              "set run.threads = 1, or leave virtual_ranks unset");
+    }
+  }
+
+  void check_found() {
+    if (!batch_.global_batch) {
+      refuse("LS-1019", "batch.global_batch",
+             "is not set, but a micro_batch that is found (\"auto\") keeps to it",
+             "set batch.global_batch, the samples of one step over all ranks");
+    }
+    if (batch_.accumulation) {
+      refuse("LS-1019", "batch.accumulation",
+             "is set, but follows from a micro_batch that is found (\"auto\")",
+             "remove batch.accumulation, or give batch.micro_batch a number");
+    }
+    if (config_.parallel.virtual_ranks) {
+      refuse("LS-1019", "batch.micro_batch",
+             "cannot be found (\"auto\"): parallel.virtual_ranks says how a batch is cut",
+             "give batch.micro_batch a number, or leave parallel.virtual_ranks unset");
     }
   }
 

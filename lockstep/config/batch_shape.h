@@ -27,7 +27,9 @@ struct BatchShapeResult {
 /// numbers: a batch that does not divide, unequal numbers, virtual_ranks not a power of two, not
 /// divisible by the ranks, or not equal to global_batch / micro_batch, threads != 1 with
 /// virtual_ranks. Only global_batch set: accumulation 1 (or leaves / ranks with virtual_ranks).
-/// Only micro_batch: accumulation 1. None set: micro_batch 32.
+/// Only micro_batch: accumulation 1. None set: micro_batch 32. A micro-batch that is to be found
+/// ("auto") comes as the largest there can be, of accumulation 1; without a global_batch, with an
+/// accumulation or with virtual_ranks it is a problem (LS-1019).
 [[nodiscard]] BatchShapeResult settle_batch(const RunConfig& config, int world_size);
 
 }  // namespace lockstep::config

@@ -120,6 +120,28 @@ TEST(SettleBatch, ParallelDataMustBeTheRanksOfTheJob) {
   EXPECT_EQ(shape(config, 4).data_ranks, 4);
 }
 
+RunConfig found_batch(Number global_batch, Number accumulation = {}) {
+  RunConfig config = batch(global_batch, {}, accumulation);
+  config.batch.finds_micro_batch = true;
+  return config;
+}
+
+TEST(SettleBatch, AMicroBatchToBeFoundComesAsTheLargest) {
+  EXPECT_EQ(shape(found_batch(64), 2).micro_batch, 32);
+  EXPECT_EQ(shape(found_batch(64), 2).accumulation, 1);
+  EXPECT_EQ(problem(found_batch(65), 2).code, "LS-1009");
+}
+
+TEST(SettleBatch, AMicroBatchToBeFoundNeedsAGlobalBatchAndAFreeCut) {
+  EXPECT_EQ(problem(found_batch({}), 2).where, "batch.global_batch");
+  EXPECT_EQ(problem(found_batch({}), 2).code, "LS-1019");
+  EXPECT_EQ(problem(found_batch(64, 2), 2).where, "batch.accumulation");
+  RunConfig config = found_batch(64);
+  config.parallel.virtual_ranks = 4;
+  EXPECT_EQ(problem(config, 2).code, "LS-1019");
+  EXPECT_EQ(problem(config, 2).where, "batch.micro_batch");
+}
+
 TEST(SettleBatch, HugeNumbersAreAProblemAndNoOverflow) {
   EXPECT_EQ(problem(batch({}, 1'000'000'000, 1'000'000), 1'000'000).code, "LS-1009");
   EXPECT_EQ(problem(batch(1'000'000'000, 999'999'999, {}), 1'000'000).code, "LS-1009");

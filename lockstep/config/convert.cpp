@@ -95,11 +95,16 @@ Converted convert_word(const Option& option, const std::string& text) {
   return {static_cast<std::int64_t>(place - option.words.begin()), "", "", ""};
 }
 
-Converted convert_integer(const Option& option, const Raw& raw) {
+/// Whether `raw` is one of the words that a number may also be.
+bool is_word_for_number(const Option& option, const Raw& raw) {
   const auto* text = std::get_if<std::string>(&raw.data);
-  if (text != nullptr &&
-      std::find(option.words.begin(), option.words.end(), *text) != option.words.end()) {
-    return {std::monostate{}, "", "", ""};
+  return text != nullptr &&
+         std::find(option.words.begin(), option.words.end(), *text) != option.words.end();
+}
+
+Converted convert_integer(const Option& option, const Raw& raw) {
+  if (is_word_for_number(option, raw)) {
+    return {option.keeps_word ? Value(std::get<std::string>(raw.data)) : Value{}, "", "", ""};
   }
   const auto* number = std::get_if<std::int64_t>(&raw.data);
   if (number == nullptr) {
@@ -117,6 +122,7 @@ Converted convert_integer(const Option& option, const Raw& raw) {
 }
 
 Converted convert_number(const Option& option, const Raw& raw) {
+  if (is_word_for_number(option, raw)) return {std::monostate{}, "", "", ""};
   double x = 0;
   if (const auto* real = std::get_if<double>(&raw.data)) {
     x = *real;
@@ -231,10 +237,6 @@ bool read_number(std::string_view text, double& number) {
          std::isfinite(number);
 }
 
-std::string number_text(double number) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
-  return {text.data(), end};
-}
+std::string number_text(double number) { return format_shortest(number); }
 
 }  // namespace lockstep::config

@@ -18,6 +18,11 @@ std::string either(std::span<const std::string_view> words, std::string_view quo
   return text;
 }
 
+/// Words that may stand in place of a number.
+std::string or_word(const Option& option) {
+  return option.words.empty() ? "" : either(option.words, "\"") + " or ";
+}
+
 std::string describe_range(const Range& range) {
   const bool low = std::isfinite(range.minimum);
   const bool high = std::isfinite(range.maximum) && range.maximum < 1e5;
@@ -55,10 +60,9 @@ std::string describe_type(const Option& option) {
     case OptionType::word:
       return either(option.words, "");
     case OptionType::integer:
-      return (option.words.empty() ? "" : either(option.words, "\"") + " or ") + "a whole number" +
-             describe_range(option.range);
+      return or_word(option) + "a whole number" + describe_range(option.range);
     case OptionType::number:
-      return "a number" + describe_range(option.range);
+      return or_word(option) + "a number" + describe_range(option.range);
     case OptionType::number_pair:
       break;
   }

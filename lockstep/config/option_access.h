@@ -58,6 +58,7 @@ struct Access {
   using Type = typename FieldOf<Field>::Type;
   static constexpr bool kOptional = FieldOf<Field>::kOptional;
   static constexpr OptionType kType = option_type<Type>();
+  static constexpr bool kKeepsWord = false;
 
   static Value get(const RunConfig& config) {
     const Field& field = config.*S.*F;
@@ -76,6 +77,23 @@ struct Access {
     } else {
       field = from_value<Type>(value);
     }
+  }
+};
+
+/// batch.micro_batch, where "auto" is not the same as unset.
+struct MicroBatchAccess {
+  using Number = Access<&RunConfig::batch, &BatchSection::micro_batch>;
+  static constexpr bool kOptional = true;
+  static constexpr OptionType kType = OptionType::integer;
+  static constexpr bool kKeepsWord = true;
+
+  static Value get(const RunConfig& config) {
+    return config.batch.finds_micro_batch ? Value(std::string("auto")) : Number::get(config);
+  }
+
+  static void set(RunConfig& config, const Value& value) {
+    config.batch.finds_micro_batch = std::holds_alternative<std::string>(value);
+    Number::set(config, config.batch.finds_micro_batch ? Value{} : value);
   }
 };
 

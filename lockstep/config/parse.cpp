@@ -182,8 +182,14 @@ class Parser {
     return found == given_.end() ? nullptr : &*found;
   }
 
-  /// Two batch numbers by --set leave the file's third without a say.
+  /// Two batch numbers by --set leave the file's third without a say; so does a micro-batch that is
+  /// found, which accumulation follows.
   void drop_third_batch_number() {
+    const bool finds =
+        parsed_.config.batch.finds_micro_batch && set_batch_keys_.contains("batch.micro_batch");
+    if (finds && !set_batch_keys_.contains("batch.accumulation")) {
+      parsed_.config.batch.accumulation.reset();
+    }
     if (set_batch_keys_.size() != 2) return;
     for (const Option& option : options()) {
       const std::string key(option.key);

@@ -136,6 +136,23 @@ TEST(ParseRunConfig, ParallelDataTakesAutoOrANumber) {
             std::nullopt);
 }
 
+TEST(ParseRunConfig, ALossScaleIsANumberOrDynamicAndIsReadInFp16Only) {
+  const std::string fp16 = "[precision]\ncompute = \"fp16\"\nloss_scale = ";
+  EXPECT_EQ(parse(fp16 + "\"dynamic\"\n").config.precision.loss_scale, std::nullopt);
+  EXPECT_EQ(parse(fp16 + "1024\n").config.precision.loss_scale, 1024.0);
+  EXPECT_EQ(parse(fp16 + "0.5\n").config.precision.loss_scale, 0.5);
+  EXPECT_EQ(parse(fp16 + "1024\n", {"precision.loss_scale=dynamic"}).config.precision.loss_scale,
+            std::nullopt);
+  const RunConfig config = parse(fp16 + "1024\n").config;
+  EXPECT_EQ(to_json_text(from_json_text(to_json_text(config))), to_json_text(config));
+  EXPECT_EQ(only_problem(fp16 + "0\n").code, "LS-1005");
+  EXPECT_EQ(only_problem(fp16 + "\"large\"\n"),
+            (Problem{"LS-1004", "run.toml:3:1",
+                     "precision.loss_scale takes \"dynamic\" or a number above 0, not text",
+                     "write \"dynamic\" or a number above 0"}));
+  EXPECT_EQ(only_problem("[precision]\ncompute = \"bf16\"\nloss_scale = 8\n").code, "LS-1007");
+}
+
 TEST(ParseRunConfig, AKeyThatTheChoicesDoNotReadIsAnErrorNamingWhoDoes) {
   EXPECT_EQ(only_problem("[model]\nfamily = \"mlp\"\nheads = 4\n"),
             (Problem{"LS-1007", "run.toml:3:1", "model.heads is not read: model.family is \"mlp\"",
@@ -361,6 +378,29 @@ TEST(ConfigHash, ChangesWithAnyValueAndOnlyThen) {
   EXPECT_EQ(config_hash(RunConfig{}), hash);
   config.run.steps = 1;
   EXPECT_NE(config_hash(config), hash);
+}
+
+TEST(ParseRunConfig, AnAutomaticMicroBatchIsNotAnUnsetOne) {
+  const ParsedConfig parsed = parse("[batch]\nglobal_batch = 64\nmicro_batch = \"auto\"\n");
+  EXPECT_THAT(parsed.problems, IsEmpty());
+  EXPECT_TRUE(parsed.config.batch.finds_micro_batch);
+  EXPECT_FALSE(parsed.config.batch.micro_batch.has_value());
+  EXPECT_THAT(to_json_text(parsed.config), HasSubstr("\"micro_batch\":\"auto\""));
+  EXPECT_TRUE(from_json_text(to_json_text(parsed.config)).batch.finds_micro_batch);
+  EXPECT_NE(config_hash(parsed.config), config_hash(parse("[batch]\nglobal_batch = 64\n").config));
+  EXPECT_EQ(only_problem("[batch]\nmicro_batch = \"many\"\n").code, "LS-1004");
+}
+
+TEST(ParseRunConfig, SetTurnsAnAutomaticMicroBatchOnAndOff) {
+  const std::string file = "[batch]\nmicro_batch = 8\naccumulation = 4\n";
+  const BatchSection found = parse(file, {"batch.micro_batch=auto"}).config.batch;
+  EXPECT_TRUE(found.finds_micro_batch);
+  EXPECT_FALSE(found.micro_batch.has_value());
+  EXPECT_FALSE(found.accumulation.has_value()) << "it follows from the micro-batch";
+  const std::string auto_file = "[batch]\nglobal_batch = 64\nmicro_batch = \"auto\"\n";
+  EXPECT_EQ(parse(auto_file, {"batch.micro_batch=16"}).config.batch.micro_batch, 16);
+  EXPECT_FALSE(parse(auto_file, {"batch.micro_batch=16"}).config.batch.finds_micro_batch);
+  EXPECT_FALSE(parse(auto_file, {"batch.micro_batch="}).config.batch.finds_micro_batch);
 }
 
 }  // namespace

@@ -18,9 +18,12 @@ constexpr List<4> kFormats{"idx", "cifar", "text", "synthetic"};
 constexpr List<3> kAugments{"none", "flip", "flip_crop"};
 constexpr List<2> kOptimizers{"sgd", "adamw"};
 constexpr List<4> kSchedules{"constant", "linear", "cosine", "one_cycle"};
-constexpr List<2> kDtypes{"fp32", "bf16"};
+constexpr List<3> kDtypes{"fp32", "bf16", "fp16"};
+constexpr List<2> kDecays{"all", "matrices"};
+constexpr List<2> kCompressions{"none", "powersgd"};
 constexpr List<3> kOnNan{"stop", "skip", "rollback"};
 constexpr List<1> kAuto{"auto"};
+constexpr List<1> kDynamic{"dynamic"};
 
 constexpr List<1> kGpt{"gpt"};
 constexpr List<1> kMlp{"mlp"};
@@ -34,6 +37,8 @@ constexpr List<2> kTokens{"text", "synthetic"};
 constexpr List<1> kSgd{"sgd"};
 constexpr List<1> kAdamw{"adamw"};
 constexpr List<2> kDecaying{"linear", "cosine"};
+constexpr List<1> kFp16{"fp16"};
+constexpr List<1> kPowersgd{"powersgd"};
 
 // Products of three such numbers still fit 64 bits.
 constexpr double kManySteps = 1e12;
@@ -51,12 +56,17 @@ struct More {
   ReadWhen read_when = {};
 };
 
+template <typename A>
+constexpr Option row_of(std::string_view key, std::string_view help, std::string_view explain,
+                        More more) {
+  return {key,           A::kType,   A::kOptional,   help,    explain, more.words,
+          A::kKeepsWord, more.range, more.read_when, &A::get, &A::set};
+}
+
 template <auto S, auto F>
 constexpr Option row(std::string_view key, std::string_view help, std::string_view explain,
                      More more = {}) {
-  using A = Access<S, F>;
-  return {key,        A::kType,   A::kOptional,   help,    explain,
-          more.words, more.range, more.read_when, &A::get, &A::set};
+  return row_of<Access<S, F>>(key, help, explain, more);
 }
 
 using R = RunConfig;
@@ -87,6 +97,11 @@ constexpr auto kRun = std::to_array<Option>({
         "Threads are part of the numbers: how many share a sum decides its rounding. Hence they "
         "are fixed here and not taken from the machine. Must be 1 with parallel.virtual_ranks.",
         {.range = at_least(1, 1024)}),
+    row<&R::run, &RunSection::check_gradients>(
+        "run.check_gradients", "steps between checks of the gradients; 0 = never",
+        "In such a step one rank also computes the whole batch alone, and the worst relative "
+        "difference to what the ranks computed together is told.",
+        {.range = at_least(0, kManySteps)}),
 });
 
 constexpr auto kModel = std::to_array<Option>({
@@ -185,11 +200,13 @@ constexpr auto kBatch = std::to_array<Option>({
         "global_batch = micro_batch x accumulation x ranks. Any two of the three give the third; "
         "global_batch alone means accumulation 1.",
         {.range = at_least(1, kManySamples)}),
-    row<&R::batch, &BatchSection::micro_batch>(
-        "batch.micro_batch", "samples of one forward of one rank",
+    row_of<MicroBatchAccess>(
+        "batch.micro_batch", "samples of one forward of one rank; \"auto\" = found",
         "global_batch = micro_batch x accumulation x ranks. Any two of the three give the third; "
-        "none at all means micro_batch 32.",
-        {.range = at_least(1, kManySamples)}),
+        "none at all means micro_batch 32. auto takes the fastest that fits the memory of a rank: "
+        "predicted, then confirmed by a few probe steps, and remembered. A step that runs out of "
+        "memory is repeated in smaller micro-batches of the same global_batch, which must be set.",
+        {.words = kAuto, .range = at_least(1, kManySamples)}),
     row<&R::batch, &BatchSection::accumulation>("batch.accumulation",
                                                 "micro-batches of one rank in a step",
                                                 "Gradients of so many micro-batches are added up "
@@ -220,6 +237,11 @@ constexpr auto kOptimizer = std::to_array<Option>({
         "sgd adds weight_decay x weight to the gradient; adamw shrinks the weight by lr x "
         "weight_decay, apart from the moments.",
         {.range = kNotNegative}),
+    row<&R::optimizer, &OptimizerSection::decay>(
+        "optimizer.decay", "parameters that weight_decay pulls",
+        "matrices: those of two and more dimensions; biases and the weights of normalisation "
+        "layers are left alone, as is usual for transformers.",
+        {.words = kDecays}),
     row<&R::optimizer, &OptimizerSection::momentum>(
         "optimizer.momentum", "share of the last update direction kept", "",
         {.range = kBelowOne, .read_when = {"optimizer.name", kSgd}}),
@@ -256,11 +278,21 @@ constexpr auto kSchedule = std::to_array<Option>({
 constexpr auto kOthers = std::to_array<Option>({
     row<&R::precision, &PrecisionSection::compute>(
         "precision.compute", "type of forward and backward",
-        "bf16 keeps fp32 master weights and optimizer state, and computes on a bf16 copy.",
+        "bf16 and fp16 keep fp32 master weights and optimizer state, and compute on a copy in that "
+        "type. fp16 has more digits and less range: it needs a loss scale. CPUs multiply it in "
+        "fp32, so it saves memory there, not time.",
         {.words = kDtypes}),
     row<&R::precision, &PrecisionSection::reduce>(
-        "precision.reduce", "type in which gradients are summed over ranks",
-        "bf16 halves the bytes on the wire and loses digits of the sum.", {.words = kDtypes}),
+        "precision.reduce", "type in which gradients travel between ranks",
+        "bf16 and fp16 halve the bytes; the sums are taken in fp32 and rounded once.",
+        {.words = kDtypes}),
+    row<&R::precision, &PrecisionSection::loss_scale>(
+        "precision.loss_scale", "factor of the loss in fp16; \"dynamic\" = as large as holds",
+        "Small gradients would vanish in fp16. dynamic starts at 65536, halves the factor when a "
+        "gradient overflows (that step is skipped) and doubles it after 2,000 good steps.",
+        {.words = kDynamic,
+         .range = {0, 1e9, true, false},
+         .read_when = {"precision.compute", kFp16}}),
     row<&R::parallel, &ParallelSection::data>(
         "parallel.data", "data-parallel ranks; \"auto\" = all ranks of the job", "",
         {.words = kAuto, .range = at_least(1, 1'000'000)}),
@@ -276,6 +308,37 @@ constexpr auto kOthers = std::to_array<Option>({
     row<&R::parallel, &ParallelSection::first_bucket_mib>(
         "parallel.first_bucket_mib", "size of the first bucket, small so that sending starts early",
         "", {.range = {0, 65'536, true, false}}),
+    row<&R::parallel, &ParallelSection::sync_batch_norm>(
+        "parallel.sync_batch_norm", "batch normalisation over the samples of all ranks",
+        "Costs two small exchanges a layer and step; of use where a rank has few samples.",
+        {.read_when = {"model.family", kResnet}}),
+    row<&R::parallel, &ParallelSection::static_graph>(
+        "parallel.static_graph", "the same parameters get gradients in every step",
+        "Buckets then need not wait for parameters that the first step did not use. A step that "
+        "breaks it ends with the name of the parameter and its rank.",
+        {}),
+    row<&R::parallel, &ParallelSection::gradient_compression>(
+        "parallel.gradient_compression", "how gradients are made smaller before they travel",
+        "powersgd: matrices of low rank with error feedback (Vogels et al. 2019).",
+        {.words = kCompressions}),
+    row<&R::parallel, &ParallelSection::powersgd_rank>(
+        "parallel.powersgd_rank", "rank of those matrices", "",
+        {.range = at_least(1, 1024), .read_when = {"parallel.gradient_compression", kPowersgd}}),
+    row<&R::parallel, &ParallelSection::powersgd_from>(
+        "parallel.powersgd_from", "step from which gradients are compressed",
+        "Before it they travel whole: the first steps turn the weights around and suffer most from "
+        "what is left out. Unset: after schedule.warmup_steps.",
+        {.range = at_least(0, kManySteps),
+         .read_when = {"parallel.gradient_compression", kPowersgd}}),
+    row<&R::parallel, &ParallelSection::local_steps>(
+        "parallel.local_steps", "updates each rank makes alone between two averages; 1 = none",
+        "Local SGD (Stich 2019): parameters and moments are averaged every so many steps, and no "
+        "gradient travels between.",
+        {.range = at_least(1, kManySteps)}),
+    row<&R::parallel, &ParallelSection::local_steps_from>(
+        "parallel.local_steps_from", "step from which parallel.local_steps holds",
+        "Before it gradients are summed in every step (post-local SGD, Lin et al. 2020).",
+        {.range = at_least(0, kManySteps)}),
     row<&R::checkpoint, &CheckpointSection::every>(
         "checkpoint.every", "steps between checkpoints; 0 = only when stopped on request", "",
         {.range = at_least(0, kManySteps)}),
@@ -287,7 +350,8 @@ constexpr auto kOthers = std::to_array<Option>({
     row<&R::recovery, &RecoverySection::on_nan>(
         "recovery.on_nan", "what to do when a gradient is not finite",
         "stop: end with an error; skip: leave this update out; rollback: go back to the last "
-        "checkpoint and leave the data of the bad step out.",
+        "checkpoint and leave the data of the bad step out. In fp16 such a step is left out and "
+        "the loss scale falls; only ten in a row are a matter for this key.",
         {.words = kOnNan}),
 });
 

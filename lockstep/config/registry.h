@@ -39,12 +39,12 @@ struct ReadWhen {
 struct Option {
   std::string_view key;  // "section.name"
   OptionType type;
-  bool optional;             // may be unset: neither a default nor a value
-  std::string_view help;     // one line, no full stop
-  std::string_view explain;  // more, for `lockstep help KEY`; may be empty
-  std::span<const std::string_view>
-      words;    // of a word; of an optional integer: words meaning unset
-  Range range;  // of an integer, a number, or each of a pair
+  bool optional;                            // may be unset: neither a default nor a value
+  std::string_view help;                    // one line, no full stop
+  std::string_view explain;                 // more, for `lockstep help KEY`; may be empty
+  std::span<const std::string_view> words;  // of a word; of an optional number: words instead of it
+  bool keeps_word;  // such a word is a value of its own (text); else it means unset
+  Range range;      // of an integer, a number, or each of a pair
   ReadWhen read_when;
   Value (*get)(const RunConfig& config);
   /// `value` comes from convert() or get().
@@ -81,5 +81,7 @@ struct Section {
 [[nodiscard]] std::string explain_option(const Option& option);
 /// docs/config.md.
 [[nodiscard]] std::string config_markdown();
+/// docs/run.schema.json: what run.toml may hold, for editors (JSON Schema, draft 7).
+[[nodiscard]] std::string json_schema();
 
 }  // namespace lockstep::config

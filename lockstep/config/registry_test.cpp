@@ -60,11 +60,15 @@ TEST(Registry, WordsFollowTheEnums) {
   config.recovery.on_nan = OnNan::rollback;
   config.data.augment = Augment::flip_crop;
   config.precision.compute = Dtype::bf16;
+  config.precision.reduce = Dtype::fp16;
+  config.optimizer.decay = Decay::matrices;
   EXPECT_EQ(word_of(*find_option("model.family"), config), "gpt");
   EXPECT_EQ(word_of(*find_option("schedule.name"), config), "one_cycle");
   EXPECT_EQ(word_of(*find_option("recovery.on_nan"), config), "rollback");
   EXPECT_EQ(word_of(*find_option("data.augment"), config), "flip_crop");
   EXPECT_EQ(word_of(*find_option("precision.compute"), config), "bf16");
+  EXPECT_EQ(word_of(*find_option("precision.reduce"), config), "fp16");
+  EXPECT_EQ(word_of(*find_option("optimizer.decay"), config), "matrices");
   EXPECT_EQ(word_of(*find_option("data.format"), config), "synthetic");
   EXPECT_EQ(word_of(*find_option("optimizer.name"), config), "sgd");
 }
@@ -82,6 +86,8 @@ TEST(ExplainOption, SaysTypeDefaultAndReaders) {
   EXPECT_THAT(text, HasSubstr("a list of two numbers from 0 below 1"));
   EXPECT_THAT(text, HasSubstr("when optimizer.name = \"adamw\""));
   EXPECT_THAT(explain_option(*find_option("parallel.data")), HasSubstr("\"auto\" or a whole"));
+  EXPECT_THAT(explain_option(*find_option("precision.loss_scale")),
+              HasSubstr("\"dynamic\" or a number"));
 }
 
 TEST(ConfigMarkdown, HasARowForEveryKey) {

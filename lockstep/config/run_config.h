@@ -14,7 +14,9 @@ enum class DataFormat : std::uint8_t { idx, cifar, text, synthetic };
 enum class Augment : std::uint8_t { none, flip, flip_crop };
 enum class OptimizerName : std::uint8_t { sgd, adamw };
 enum class ScheduleName : std::uint8_t { constant, linear, cosine, one_cycle };
-enum class Dtype : std::uint8_t { fp32, bf16 };
+enum class Dtype : std::uint8_t { fp32, bf16, fp16 };
+enum class Decay : std::uint8_t { all, matrices };
+enum class Compression : std::uint8_t { none, powersgd };
 enum class OnNan : std::uint8_t { stop, skip, rollback };
 
 struct RunSection {
@@ -22,8 +24,9 @@ struct RunSection {
   std::int64_t seed = 1;
   std::optional<std::int64_t> steps;  // optimizer steps; steps and epochs: what ends first
   std::optional<double> epochs;
-  std::int64_t eval_every = 0;  // steps between evaluations; 0 = only after the last step
-  int threads = 1;              // per rank; part of the numbers (architecture.md)
+  std::int64_t eval_every = 0;       // steps between evaluations; 0 = only after the last step
+  int threads = 1;                   // per rank; part of the numbers (architecture.md)
+  std::int64_t check_gradients = 0;  // steps between comparisons with an undivided batch; 0 = never
 };
 
 /// Fields a family does not read must stay unset in run.toml; the parser refuses them.
@@ -60,6 +63,7 @@ struct BatchSection {
   std::optional<std::int64_t> global_batch;  // samples of one optimizer step over all ranks
   std::optional<std::int64_t> micro_batch;   // samples of one forward of one rank
   std::optional<std::int64_t> accumulation;  // micro-batches of one rank a step
+  bool finds_micro_batch = false;  // micro_batch = "auto": lockstep finds it; the number is unset
 };
 
 struct OptimizerSection {
@@ -68,6 +72,7 @@ struct OptimizerSection {
   std::array<double, 2> betas{0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.0;  // sgd: L2 added to the gradient; adamw: decoupled
+  Decay decay = Decay::all;   // which parameters weight_decay pulls
   double momentum = 0.0;
   bool nesterov = false;
   double clip_grad_norm = 0.0;  // L2 norm over all parameters; 0 = no clipping
@@ -82,7 +87,8 @@ struct ScheduleSection {
 
 struct PrecisionSection {
   Dtype compute = Dtype::fp32;
-  Dtype reduce = Dtype::fp32;  // type gradients are summed in over ranks
+  Dtype reduce = Dtype::fp32;        // type gradients are summed in over ranks
+  std::optional<double> loss_scale;  // fp16: fixed; unset = "dynamic"
 };
 
 struct ParallelSection {
@@ -90,6 +96,13 @@ struct ParallelSection {
   std::optional<int> virtual_ranks;  // see "Same numbers" in docs/architecture.md
   double bucket_mib = 0;             // 0 = min(25 MiB, gradient bytes / 8)
   double first_bucket_mib = 1;
+  bool sync_batch_norm = false;  // statistics over all ranks
+  bool static_graph = false;     // what gets a gradient is the same in every step
+  Compression gradient_compression = Compression::none;
+  std::int64_t powersgd_rank = 4;
+  std::optional<std::int64_t> powersgd_from;  // step; unset = schedule.warmup_steps
+  std::int64_t local_steps = 1;       // updates between averages of the parameters; 1 = none
+  std::int64_t local_steps_from = 0;  // step from which that is so; before it gradients are summed
 };
 
 struct CheckpointSection {

@@ -11,7 +11,7 @@ namespace lockstep::data {
 struct Batch {
   at::Tensor input;  // images [B,C,H,W] fp32 channels-last; features [B,F] fp32; tokens [B,T] int64
   at::Tensor target;         // classes [B] int64; next tokens [B,T] int64
-  std::int64_t samples = 0;  // B; 0 = an empty part: skip forward, join every collective
+  std::int64_t samples = 0;  // B; 0 = an empty part: joins every collective without work
   std::int64_t weight = 0;   // what the mean divides by: samples, or target tokens
 };
 

@@ -25,11 +25,17 @@ constexpr std::chrono::seconds kStepDeadline{300};
 // in order whoever finishes first.
 struct Slot {
   Position position;
+  LeafRange range;
   std::atomic<bool> dropped{false};  // nobody will ask for it: stop making it
   bool done = false;
   StepData data;
   std::exception_ptr error;
 };
+
+void check(const LeafRange& range) {
+  LOCKSTEP_CHECK(range.first >= 0 && range.count >= 0 && range.first + range.count <= range.leaves,
+                 "leaves outside of the step");
+}
 
 // Signals are for the training thread, which waits for them in known places.
 void block_signals() {
@@ -42,10 +48,8 @@ void block_signals() {
 
 struct Loader::Impl {
   Impl(const Dataset& data, const Sampler& steps, LeafRange leaves, LoaderOptions how)
-      : dataset(data), sampler(steps), range(leaves), options(how) {
-    LOCKSTEP_CHECK(
-        range.first >= 0 && range.count >= 0 && range.first + range.count <= range.leaves,
-        "leaves outside of the step");
+      : dataset(data), sampler(steps), options(how), range(leaves) {
+    check(range);
     try {
       for (int i = 0; i < options.workers; ++i) threads.emplace_back([this] { work(); });
     } catch (...) {  // no more threads to be had: those that run must end before the members do
@@ -79,6 +83,7 @@ struct Loader::Impl {
   std::shared_ptr<Slot> take_on() {
     auto slot = std::make_shared<Slot>();
     slot->position = next_position;
+    slot->range = range;
     next_position = sampler.after(next_position);
     return slot;
   }
@@ -111,12 +116,13 @@ struct Loader::Impl {
     const std::vector<std::int64_t> ids = step_ids(slot.position);
     const std::uint64_t key = augment_key(options.seed, slot.position.epoch);
     const memory::Scope scope(memory::Category::buffers);
+    const LeafRange& part = slot.range;
     StepData step;
     step.global_samples = static_cast<std::int64_t>(ids.size());
     step.after = sampler.after(slot.position);
-    for (std::int64_t leaf = range.first; leaf < range.first + range.count; ++leaf) {
+    for (std::int64_t leaf = part.first; leaf < part.first + part.count; ++leaf) {
       if (slot.dropped) break;
-      step.micro_batches.push_back(dataset.collate(part_of(ids, leaf, range.leaves), key));
+      step.micro_batches.push_back(dataset.collate(part_of(ids, leaf, part.leaves), key));
     }
     return step;
   }
@@ -150,7 +156,6 @@ struct Loader::Impl {
 
   const Dataset& dataset;
   const Sampler sampler;
-  const LeafRange range;
   const LoaderOptions options;
 
   std::mutex sampler_mutex;
@@ -159,6 +164,7 @@ struct Loader::Impl {
   std::condition_variable ready;  // a slot is done
   std::deque<std::shared_ptr<Slot>> slots;
   Position next_position;  // of the step nobody has taken on yet
+  LeafRange range;         // that steps are made of
   bool stopping = false;
   std::vector<std::thread> threads;  // last: they use all above
 };
@@ -169,11 +175,15 @@ Loader::Loader(const Dataset& dataset, const Sampler& sampler, LeafRange range,
 
 Loader::~Loader() = default;
 
-void Loader::seek(const Position& position) {
+void Loader::seek(const Position& position) { seek(position, impl_->range); }
+
+void Loader::seek(const Position& position, const LeafRange& range) {
+  check(range);
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->drop_all();
     impl_->next_position = position;
+    impl_->range = range;
   }
   impl_->room.notify_all();
 }

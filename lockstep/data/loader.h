@@ -38,6 +38,8 @@ class Loader {
 
   /// Starts (again) at `position`; batches made ahead are dropped.
   void seek(const Position& position);
+  /// The same, with other leaves from there on.
+  void seek(const Position& position, const LeafRange& range);
   /// The next step's micro-batches; waits for the background. Rethrows what a worker threw.
   [[nodiscard]] StepData next();
 

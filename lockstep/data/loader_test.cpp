@@ -208,6 +208,28 @@ TEST(Loader, AStepThatWasDroppedWhileBeingMadeIsNotHandedOut) {
   EXPECT_EQ(see(loader).after, (Position{3, 60}));
 }
 
+TEST(Loader, GoesOnWithOtherLeavesFromWhereItIsTold) {
+  const EchoDataset dataset(100);
+  const Sampler sampler(100, 1, 16);
+  for (const int workers : {0, 2}) {
+    Loader loader(dataset, sampler, {.first = 1, .count = 1, .leaves = 2},
+                  {.seed = 1, .workers = workers});
+    const StepData coarse = loader.next();
+    ASSERT_EQ(coarse.micro_batches.size(), 1U);
+    loader.seek({}, {.first = 2, .count = 2, .leaves = 4});
+    const StepData fine = loader.next();
+    ASSERT_EQ(fine.micro_batches.size(), 2U);
+    EXPECT_EQ(fine.micro_batches[0].samples, 4);
+    Ids both = ids_of(fine.micro_batches[0]);
+    const Ids second = ids_of(fine.micro_batches[1]);
+    both.insert(both.end(), second.begin(), second.end());
+    EXPECT_EQ(both, ids_of(coarse.micro_batches[0]));
+    EXPECT_EQ(fine.after, coarse.after);
+    loader.seek(fine.after);
+    EXPECT_EQ(loader.next().micro_batches.size(), 2U);
+  }
+}
+
 TEST(Loader, RefusesLeavesOutsideOfTheStep) {
   const EchoDataset dataset(10);
   const LeafRange wrong{.first = 3, .count = 2, .leaves = 4};

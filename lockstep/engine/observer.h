@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "lockstep/config/batch_shape.h"
 #include "lockstep/engine/train_state.h"
 #include "lockstep/engine/values/step_report.h"
 
@@ -9,6 +10,13 @@ namespace lockstep::engine {
 
 /// Ordered: the answers of all ranks and observers are combined by maximum before acting.
 enum class Answer : std::uint8_t { go_on = 0, stop = 1, restore = 2 };
+
+/// Memory ran out in a step, so that it is repeated with the same batch cut finer.
+struct FinerCut {
+  std::int64_t step = 0;     // 1 = the first
+  int rank = -1;             // that had no memory; -1 = several had none
+  config::BatchShape batch;  // from now on
+};
 
 class Observer {
  public:
@@ -22,6 +30,7 @@ class Observer {
   /// with the state of before.
   [[nodiscard]] virtual bool stops_now() const { return false; }
   virtual void on_eval(const EvalReport& report) { (void)report; }
+  virtual void on_finer_cut(const FinerCut& cut) { (void)cut; }
   /// Called on every rank when the combined answer is restore, by the observer list in order: the
   /// first that returns true has written the state to go on from into the views of `state`.
   [[nodiscard]] virtual bool restore(TrainState& state) {

@@ -79,6 +79,10 @@ std::string state_sha256(const TrainState& state) {
        {state.step, state.position.epoch, state.position.sample, state.skipped_steps}) {
     add_number(hash, counter);
   }
+  if (state.loss_scale.scale > 0) {
+    add_number(hash, std::bit_cast<std::int64_t>(state.loss_scale.scale));
+    add_number(hash, state.loss_scale.good_steps);
+  }
   return hash.hex();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/data/sampler.h"
+#include "lockstep/optim/loss_scale.h"
 
 namespace lockstep::engine {
 
@@ -28,6 +29,7 @@ struct TrainState {
   std::int64_t step = 0;                  // updates done
   data::Position position;                // next sample to read
   std::int64_t skipped_steps = 0;
+  optim::LossScaleState loss_scale;       // of fp16 compute; scale 0 = there is none
 };
 
 /// SHA-256 (hex) over all parameters in name order as little-endian fp32, and of everything:

@@ -50,7 +50,7 @@ TEST(TrainState, StridesAndOrderOfEntriesDoNotMatter) {
 
 TEST(TrainState, EveryCounterNameShapeAndKindIsInTheStateHash) {
   const TrainState state = two_parameters();
-  std::vector<TrainState> others(9, state);
+  std::vector<TrainState> others(12, state);
   others[0].step = 1;
   others[1].position.epoch = 1;
   others[2].position.sample = 1;
@@ -60,6 +60,9 @@ TEST(TrainState, EveryCounterNameShapeAndKindIsInTheStateHash) {
   others[6].entries[0].kind = StateKind::buffer;
   others[7].entries.pop_back();
   others[8].entries[0] = entry("b", state.entries[0].tensor.to(at::kDouble));
+  others[9].loss_scale = {65536, 0};
+  others[10].loss_scale = {65536, 1};
+  others[11].loss_scale = {32768, 0};
   std::vector<std::string> hashes{state_sha256(state)};
   for (const TrainState& other : others) {
     const std::string hash = state_sha256(other);

@@ -10,6 +10,7 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/engine/observer.h"
+#include "lockstep/engine/scale_watch.h"
 #include "lockstep/engine/train_state.h"
 #include "lockstep/parallel/plan/parallel_plan.h"
 #include "lockstep/parallel/session.h"
@@ -31,6 +32,9 @@ struct TrainerParts {
   const data::Dataset* eval = nullptr;
   bool counts_tokens = false;
   comm::FlightRecorder* flight = nullptr;  // is told what the rank does
+  const data::Dataset* train = nullptr;    // what the loader reads; null = gradients go unchecked
+  /// How a step is cut when memory runs out in it, ever finer; empty = that ends the run.
+  std::vector<config::BatchShape> finer{};
 };
 
 enum class Outcome : std::uint8_t { done, stopped };
@@ -53,23 +57,33 @@ class Trainer {
   /// Collective: trains until the last step, or until an observer stops it (state() is then that of
   /// the last whole step); evaluates as
   /// configured. \throws Error (exit 1, LS-7101) when the loss is not finite and [recovery] on_nan
-  /// says stop, or when kMaxSkips steps in a row were skipped.
+  /// says stop, or when kMaxSkips steps in a row were skipped (LS-7102, in fp16 LS-7104).
   [[nodiscard]] Outcome run();
   /// Collective: one step. \returns what all ranks agreed on.
   [[nodiscard]] Answer step();
   [[nodiscard]] std::optional<EvalReport> last_eval() const { return last_eval_; }
   [[nodiscard]] std::int64_t total_steps() const { return total_steps_; }
 
-  static constexpr std::int64_t kMaxSkips = 10;
+  static constexpr std::int64_t kMaxSkips = optim::kMaxSkippedSteps;
   static constexpr std::int64_t kMaxRollbacks = 3;
 
  private:
-  [[nodiscard]] parallel::StepSums forward_backward(const data::StepData& data);
+  [[nodiscard]] std::optional<data::StepData> next_data();
+  [[nodiscard]] parallel::StepSums forward_backward(const std::optional<data::StepData>& data);
+  [[nodiscard]] bool can_cut_finer() const;
+  [[nodiscard]] Answer cut_finer(const parallel::StepSums& sums);
   [[nodiscard]] bool update(const parallel::StepSums& sums, StepReport& report);
+  [[nodiscard]] bool scale_may_help() const;
+  [[nodiscard]] Answer on_skip(const StepReport& report);
   [[nodiscard]] Answer on_not_finite(const StepReport& report);
+  [[nodiscard]] Answer on_useless_scale();
+  void keep_loss_scale();
+  void report_loss_scale(StepReport& report);
   [[nodiscard]] StepReport begin_report() const;
   void finish_report(StepReport& report, const data::StepData& data,
                      const parallel::StepSums& sums) const;
+  void report_graph(StepReport& report, std::int64_t begin_ns) const;
+  [[nodiscard]] double check_gradients(StepReport& report) const;
   void observe(const StepReport& report);
   void restore();
   void pass_over_bad_data();
@@ -86,6 +100,7 @@ class Trainer {
   parallel::RankTimes my_times_{};    // of the last step, likewise
   std::int64_t skips_in_a_row_ = 0;
   std::int64_t rollbacks_ = 0;
+  ScaleWatch scale_watch_;
   std::optional<data::Position> bad_data_;  // where a rolled-back step read: passed over next time
   std::optional<EvalReport> last_eval_;
 };

@@ -38,9 +38,9 @@ std::uint64_t mark_of(const Block* block) {
   return reinterpret_cast<std::uintptr_t>(block) ^ 0x6C6F636B73746570U;
 }
 
-EnvironmentFault out_of_memory(std::size_t bytes) {
-  return EnvironmentFault({"LS-3090", "memory",
-                           "the system refused " + std::to_string(bytes) + " bytes for a tensor",
+EnvironmentFault out_of_memory(const std::string& who, std::size_t bytes) {
+  return EnvironmentFault({kOutOfMemoryCode, "memory",
+                           who + " refused " + std::to_string(bytes) + " bytes for a tensor",
                            "use a smaller batch or model; `lockstep plan` says what a run needs"});
 }
 
@@ -59,14 +59,19 @@ void destroy_chain(Block* block) noexcept {
 static_assert(sizeof(Block) <= kHeaderBytes);
 
 void* BlockCache::allocate(std::size_t bytes, Category category) {
-  if (bytes > bytes_of_class(kSizeClasses - 1)) throw out_of_memory(bytes);
+  if (bytes > bytes_of_class(kSizeClasses - 1)) throw out_of_memory("the system", bytes);
   const std::size_t size_class = class_of(bytes);
   Block* block = nullptr;
   Block* surplus = nullptr;
   {
     const std::lock_guard lock(mutex_);
     block = take_cached(size_class);
-    used_bytes_ += block != nullptr ? block->capacity_bytes() : bytes_of_class(size_class);
+    const std::size_t capacity =
+        block != nullptr ? block->capacity_bytes() : bytes_of_class(size_class);
+    if (block == nullptr && used_bytes_ + capacity > budget_bytes_) {
+      throw out_of_memory("this rank's share of memory", bytes);
+    }
+    used_bytes_ += capacity;
     peak_used_bytes_ = std::max(peak_used_bytes_, used_bytes_);
     if (block == nullptr) surplus = evict_above(limit_bytes());
     count(category, static_cast<std::int64_t>(bytes));
@@ -77,7 +82,7 @@ void* BlockCache::allocate(std::size_t bytes, Category category) {
     const std::lock_guard lock(mutex_);
     used_bytes_ -= bytes_of_class(size_class);
     count(category, -static_cast<std::int64_t>(bytes));
-    throw out_of_memory(bytes);
+    throw out_of_memory("the system", bytes);
   }
   block->bytes = static_cast<std::int64_t>(bytes);
   block->category = category;
@@ -127,7 +132,8 @@ void BlockCache::count(Category category, std::int64_t bytes) noexcept {
 }
 
 std::size_t BlockCache::limit_bytes() const noexcept {
-  return peak_used_bytes_ + std::max(peak_used_bytes_ / 8, kLeastSlackBytes);
+  return std::min(budget_bytes_,
+                  peak_used_bytes_ + std::max(peak_used_bytes_ / 8, kLeastSlackBytes));
 }
 
 Block* BlockCache::take_cached(std::size_t size_class) noexcept {
@@ -181,8 +187,19 @@ Usage BlockCache::usage() const {
   return usage;
 }
 
-void BlockCache::reset_peak() {
+void BlockCache::set_budget(std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
+  budget_bytes_ = bytes;
+}
+
+std::size_t BlockCache::held_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return used_bytes_ + cached_bytes_;
+}
+
+void BlockCache::reset_peak(bool cache_too) {
+  const std::lock_guard lock(mutex_);
+  if (cache_too) peak_used_bytes_ = used_bytes_;
   usage_.peak_total_bytes = total_bytes_;
   usage_.peak_bytes = usage_.current_bytes;
 }

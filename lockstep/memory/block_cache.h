@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 
 #include "lockstep/memory/category.h"
@@ -18,10 +19,10 @@ struct Block;  // the header in front of a payload
 /// Cached blocks are resident memory, so they are bounded by what was needed anyway: blocks in use
 /// and cached together stay within the highest use so far plus an eighth (at least 16 MiB); the
 /// blocks unused longest go first. A training step, which frees all its activations, thus keeps
-/// them.
+/// them. A budget bounds both below that, and refuses what would need more.
 class BlockCache {
  public:
-  /// 64-byte aligned, uninitialised. \throws EnvironmentFault when memory is out.
+  /// 64-byte aligned, uninitialised. \throws EnvironmentFault when memory, or the budget, is out.
   [[nodiscard]] void* allocate(std::size_t bytes, Category category);
   /// A pointer that did not come from here goes to free(): LibTorch frees what it allocated before
   /// install() through the allocator of the day.
@@ -30,9 +31,14 @@ class BlockCache {
   /// Memory from elsewhere that belongs to a category: `bytes` more, or less when negative.
   void count_held(Category category, std::int64_t bytes) noexcept;
 
+  /// The most that blocks in use and cached may take together from now on. Blocks there are stay.
+  void set_budget(std::size_t bytes) noexcept;
+  [[nodiscard]] std::size_t held_bytes() const;  // in use and cached: whole blocks
+
   /// Without `runtime`.
   [[nodiscard]] Usage usage() const;
-  void reset_peak();
+  /// \param cache_too makes what is in use now the bound of the cache, as at the start.
+  void reset_peak(bool cache_too = false);
   void release_cached() noexcept;
 
  private:
@@ -51,7 +57,8 @@ class BlockCache {
   Block* newest_ = nullptr;
   std::size_t cached_bytes_ = 0;     // capacities
   std::size_t used_bytes_ = 0;       // capacities
-  std::size_t peak_used_bytes_ = 0;  // never reset: the bound of the cache
+  std::size_t peak_used_bytes_ = 0;  // the bound of the cache
+  std::size_t budget_bytes_ = std::numeric_limits<std::size_t>::max();
   Usage usage_;
   std::int64_t total_bytes_ = 0;
 };

@@ -61,6 +61,44 @@ TEST(BlockCache, AFreedBlockServesTheNextRequestOfItsSizeOrALittleLess) {
   cache.release_cached();
 }
 
+TEST(BlockCache, ABudgetRefusesWhatWouldPassItAndBoundsWhatIsKept) {
+  BlockCache cache;
+  void* first = cache.allocate(8 * kMiB, Category::activations);
+  cache.set_budget(12 * kMiB);
+  try {
+    (void)cache.allocate(8 * kMiB, Category::activations);
+    FAIL() << "a block beyond the budget was handed out";
+  } catch (const EnvironmentFault& fault) {
+    EXPECT_EQ(fault.problems().front().code, kOutOfMemoryCode);
+  }
+  EXPECT_EQ(of(cache.usage().current_bytes, Category::activations),
+            static_cast<std::int64_t>(8 * kMiB));
+  cache.free(first);
+  void* second = cache.allocate(6 * kMiB, Category::activations);  // the freed one goes for it
+  EXPECT_LE(cache.held_bytes(), 12 * kMiB);
+  EXPECT_EQ(cache.usage().cached_bytes, 0);
+  cache.set_budget(std::numeric_limits<std::size_t>::max());
+  void* third = cache.allocate(20 * kMiB, Category::activations);
+  cache.free(second);
+  cache.free(third);
+  cache.release_cached();
+}
+
+TEST(BlockCache, APeakForgottenNoLongerBoundsWhatIsKept) {
+  BlockCache cache;
+  void* large = cache.allocate(64 * kMiB, Category::activations);
+  cache.free(large);
+  EXPECT_EQ(cache.held_bytes(), 64 * kMiB);
+  cache.release_cached();
+  cache.reset_peak(/*cache_too=*/true);
+  void* small = cache.allocate(20 * kMiB, Category::activations);
+  void* other = cache.allocate(20 * kMiB, Category::activations);
+  cache.free(other);
+  cache.free(small);
+  EXPECT_LE(cache.held_bytes(), 60 * kMiB);  // 40 in use at most, and 16 beside them
+  cache.release_cached();
+}
+
 TEST(BlockCache, CountsRequestedBytesByCategoryUntilTheyAreFreed) {
   BlockCache cache;
   void* weights = cache.allocate(1000, Category::parameters);

@@ -1,10 +1,12 @@
 #include "lockstep/memory/category.h"
 
 #include <c10/core/Allocator.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -94,6 +96,39 @@ Usage usage() {
 void reset_peak() { cache().reset_peak(); }
 
 void release_cached() { cache().release_cached(); }
+
+void limit_resident(std::int64_t bytes) {
+  const auto held = static_cast<std::int64_t>(cache().held_bytes());
+  const std::int64_t beside = std::max<std::int64_t>(0, status_bytes("VmRSS:") - held);
+  cache().set_budget(bytes == 0
+                         ? std::numeric_limits<std::size_t>::max()
+                         : static_cast<std::size_t>(std::max<std::int64_t>(0, bytes - beside)));
+}
+
+std::int64_t peak_needed_bytes() {
+  const Usage now = usage();
+  const std::int64_t runtime = now.current_bytes[static_cast<std::size_t>(Category::runtime)];
+  return now.peak_total_bytes + std::max<std::int64_t>(0, runtime - now.cached_bytes);
+}
+
+void forget_peaks() {
+  cache().release_cached();
+  cache().reset_peak(/*cache_too=*/true);
+  // The kernel takes VmHWM back to what is resident now (man proc_pid_clear_refs).
+  std::ofstream("/proc/self/clear_refs") << "5" << std::flush;
+}
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+  if (const auto* ours = dynamic_cast<const Error*>(&error)) {
+    return ours->problems().front().code == kOutOfMemoryCode;
+  }
+  const std::string_view what = error.what();
+  // c10::alloc_cpu, where LibTorch does not come to our allocator; oneDNN has no other words.
+  return what.find("can't allocate memory") != std::string_view::npos ||
+         what.starts_with("could not create a memory");
+}
 
 std::int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string_view>
 
 namespace lockstep::memory {
@@ -65,6 +66,24 @@ struct Usage {
 void reset_peak();
 /// Gives cached blocks back to the system.
 void release_cached();
+
+/// Keeps resident memory below `bytes`: a tensor that would pass it is refused as one that the
+/// system refuses (LS-3090). What is resident beside tensors counts as it is now.
+/// \param bytes 0 = no such limit any more.
+void limit_resident(std::int64_t bytes);
+/// Resident memory at the moment that tensors held most since reset_peak(), as far as the allocator
+/// can tell: what is resident beside tensors counts as it is now.
+[[nodiscard]] std::int64_t peak_needed_bytes();
+/// As if the process had never held more than now: for usage(), peak_resident_bytes() (where the
+/// system lets it be reset) and what the cache keeps.
+void forget_peaks();
+
+/// Whether an error says that memory ran out: LS-3090, std::bad_alloc, or LibTorch's and oneDNN's
+/// way to say so.
+[[nodiscard]] bool is_out_of_memory(const std::exception& error);
+
+/// The code of what allocators throw when memory is out.
+inline constexpr const char* kOutOfMemoryCode = "LS-3090";
 
 /// Peak resident memory of this process so far, in bytes (VmHWM).
 [[nodiscard]] std::int64_t peak_resident_bytes();

@@ -5,10 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <new>
 #include <numeric>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "lockstep/base/error.h"
 
 namespace lockstep::memory {
 namespace {
@@ -34,6 +38,46 @@ TEST(Memory, TensorsAreCountedUnderTheScopeTheyWereMadeIn) {
   EXPECT_EQ(current(Category::buffers) - before.current_bytes[4], kMiB);
   weights = at::Tensor();
   EXPECT_EQ(current(Category::parameters), before.current_bytes[0]);
+}
+
+TEST(Memory, ALimitOfResidentMemoryRefusesTensorsBeyondIt) {
+  install();
+  release_cached();
+  const auto kept = bytes_of(Category::parameters, 8 * kMiB);
+  limit_resident(peak_needed_bytes() + 64 * kMiB);
+  try {
+    (void)bytes_of(Category::activations, 256 * kMiB);
+    ADD_FAILURE() << "a tensor beyond the limit was made";
+  } catch (const std::exception& error) {
+    EXPECT_TRUE(is_out_of_memory(error)) << error.what();
+  }
+  EXPECT_EQ(bytes_of(Category::activations, 16 * kMiB).numel(), 16 * kMiB);
+  limit_resident(0);
+  EXPECT_EQ(bytes_of(Category::activations, 256 * kMiB).numel(), 256 * kMiB);
+}
+
+TEST(Memory, PeaksAreForgotten) {
+  install();
+  forget_peaks();
+  const std::int64_t before = peak_needed_bytes();
+  { const auto large = bytes_of(Category::activations, 128 * kMiB); }
+  EXPECT_GE(peak_needed_bytes(), before + 100 * kMiB);
+  EXPECT_GE(peak_resident_bytes(), before + 100 * kMiB);
+  forget_peaks();
+  EXPECT_LT(peak_needed_bytes(), before + 64 * kMiB);
+}
+
+TEST(Memory, KnowsTheErrorsOfMemoryThatRanOut) {
+  EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
+  EXPECT_TRUE(is_out_of_memory(EnvironmentFault({kOutOfMemoryCode, "", "", ""})));
+  EXPECT_FALSE(is_out_of_memory(EnvironmentFault({"LS-3001", "", "", ""})));
+  EXPECT_FALSE(is_out_of_memory(std::runtime_error("the shapes differ")));
+  try {
+    (void)c10::GetDefaultCPUAllocator()->allocate(std::size_t{1} << 60);
+    ADD_FAILURE() << "the system gave an exabyte";
+  } catch (const std::exception& error) {
+    EXPECT_TRUE(is_out_of_memory(error)) << error.what();
+  }
 }
 
 TEST(Memory, ScopesNestAndEndWithTheirBlock) {

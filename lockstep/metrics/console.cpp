@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/units.h"
+#include "lockstep/metrics/findings_text.h"
 #include "lockstep/metrics/live_line.h"
 #include "lockstep/metrics/plan_text.h"
 #include "lockstep/metrics/summary_text.h"
@@ -17,6 +18,17 @@ constexpr double kRedrawInterval_s = 0.1;
 constexpr double kShareBetweenLines = 0.05;
 constexpr const char* kToLineStart = "\r";
 constexpr const char* kEraseToLineEnd = "\x1b[K";
+
+std::string skip_text(const engine::StepReport& report) {
+  if (!report.loss_scale) return "the loss or a gradient is not finite, no update was made";
+  std::string text =
+      "no update was made: fp16 overflowed at loss scale " + format_shortest(*report.loss_scale);
+  if (report.not_finite) {
+    text +=
+        " (rank " + std::to_string(report.not_finite->rank) + ", " + report.not_finite->where + ")";
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -66,9 +78,12 @@ void Console::on_step(const engine::StepReport& report) {
   if (options_.quiet) return;
   // Once: a run that diverges would fill the screen. The summary counts them.
   if (report.skipped && !std::exchange(has_said_skipped_, true)) {
-    note("step " + format_count(report.step) +
-         ": the loss or a gradient is not finite, no update was made");
+    note("step " + format_count(report.step) + ": " + skip_text(report));
   }
+  if (report.gradient_check) show_check(report);
+  if (report.parameter_use)
+    note("step " + format_count(report.step) + ": " + parallel::to_text(*report.parameter_use));
+  if (!report.warning.empty()) note("step " + format_count(report.step) + ": " + report.warning);
   if (options_.terminal) {
     const bool is_early = last_draw_s_ >= 0 && options_.clock() - last_draw_s_ < kRedrawInterval_s;
     if (!is_early || report.step >= report.total_steps) draw();
@@ -78,6 +93,15 @@ void Console::on_step(const engine::StepReport& report) {
   printed_step_ = report.step;
   printed_at_s_ = progress_.trained_s();
   print(plain_line(report, progress_, options_.style) + "\n");
+}
+
+void Console::show_check(const engine::StepReport& report) {
+  const engine::GradientCheckReport& check = *report.gradient_check;
+  const std::string text = "gradients at step " + format_count(report.step) + ": " +
+                           printable(gradient_check_text(check), options_.style.utf8);
+  if (!check.passed) return note(text);
+  const TextStyle& style = options_.style;
+  print(text + style.paint(Tone::faint, "  (" + format_duration(check.check_s) + ")") + "\n");
 }
 
 bool Console::is_best(const engine::EvalReport& report) {

@@ -46,6 +46,7 @@ class Console {
 
  private:
   void print(const std::string& lines);
+  void show_check(const engine::StepReport& report);
   void draw();
   [[nodiscard]] bool is_due(const engine::StepReport& report) const;
   [[nodiscard]] bool is_best(const engine::EvalReport& report);

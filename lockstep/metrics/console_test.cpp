@@ -128,6 +128,62 @@ TEST(Console, SkippedStepsAreSaidOnce) {
             "▪ step 3: the loss or a gradient is not finite, no update was made\n");
 }
 
+TEST(Console, AStepThatFp16OverflowedIsNotedOnceAndAWarningWheneverThereIsOne) {
+  Terminal terminal;
+  Console console(terminal.out, terminal.options(false));
+  auto report = sample::step(3, 10);
+  report.skipped = true;
+  report.loss_scale = 65536;
+  report.not_finite = {1, "gradient of head.fc.weight"};
+  for (int i = 0; i < 3; ++i) console.on_step(report);
+  report.warning = "4 of the last 4 steps overflowed";
+  console.on_step(report);
+  EXPECT_EQ(
+      terminal.out.str(),
+      "▪ step 3: no update was made: fp16 overflowed at loss scale 65536 (rank 1, gradient of "
+      "head.fc.weight)\n▪ step 3: 4 of the last 4 steps overflowed\n");
+}
+
+TEST(Console, ACheckOfTheGradientsIsALineAndOneThatFailsANote) {
+  Terminal terminal;
+  Console console(terminal.out, terminal.options(false));
+  console.on_step(sample::step(1, 10));
+  terminal.out.str("");
+  auto report = sample::step(2, 10);
+  report.total_steps = 1000;  // no line of its own is due
+  report.gradient_check = {3.14e-7, "fc1.weight", 1e-4, true, 1, "", {}, 0.042};
+  console.on_step(report);
+  report.gradient_check = {0.17, "ln.bias", 1e-4, true, 1, "", 4.2e-8, 0.042};
+  console.on_step(report);
+  report.gradient_check->passed = false;
+  console.on_step(report);
+  report.gradient_check = {0.02, "fc1.weight", 1e-4, false, 4, "dropout or batch statistics",
+                           {},   0.042};
+  console.on_step(report);
+  const std::string start = "gradients at step 2: worst relative difference ";
+  EXPECT_EQ(terminal.out.str(),
+            start + "3.1e-07 (fc1.weight) to the undivided batch on rank 0  (42.0 ms)\n" +  //
+                start +
+                "0.17 (ln.bias) to the undivided batch on rank 0, 4.2e-08 to its "
+                "micro-batches  (42.0 ms)\n" +
+                "▪ " + start +
+                "0.17 (ln.bias) to the undivided batch on rank 0, 4.2e-08 to its "
+                "micro-batches: do samples of a batch see each other?\n" +
+                "▪ " + start +
+                "0.020 (fc1.weight) to the batch in 4 parts on rank 0, for dropout "
+                "or batch statistics: more than rounding explains (0.00010)\n");
+}
+
+TEST(Console, UnusedParametersAreNoted) {
+  Terminal terminal;
+  Console console(terminal.out, terminal.options(true));
+  auto report = sample::step(1, 10);
+  report.parameter_use = parallel::ParameterUse{{"head.weight"}, {}};
+  console.on_step(report);
+  EXPECT_EQ(screen(terminal.out.str(), 80).front(),
+            "▪ step 1: parameters without a gradient on any rank: head.weight");
+}
+
 TEST(Console, ALossOfARunThatDivergesStaysShort) {
   Terminal terminal;
   Console console(terminal.out, terminal.options(false));

@@ -84,6 +84,8 @@ std::string plan_text(const parallel::ParallelPlan& plan, const std::string& tit
   };
   row("layout", layout_line(plan));
   row("batch", batch_line(plan.batch, style));
+  if (!plan.compute.empty()) row("compute", plan.compute);
+  if (!plan.groups.empty()) row("groups", parallel::to_text(plan.groups));
   if (plan.memory.total() > 0) row("memory", memory_line(plan.memory));
   if (plan.step_s > 0) row("step", step_line(plan));
   if (plan.comm_bytes_per_step > 0) {

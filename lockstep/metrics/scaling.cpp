@@ -48,12 +48,33 @@ PhaseTimes median_times(const std::vector<engine::StepReport>& reports) {
   return times;
 }
 
+/// Of each rank the medians over steps; empty when no report tells of all ranks.
+std::vector<PhaseTimes> rank_medians(const ScalingRun& run) {
+  std::vector<engine::StepReport> known;
+  for (const engine::StepReport& report : run.reports) {
+    const bool is_known = report.per_rank.size() == static_cast<std::size_t>(run.ranks) &&
+                          report.per_rank.front().step_s > 0;
+    if (is_known) known.push_back(report);
+  }
+  std::vector<PhaseTimes> ranks(known.empty() ? 0 : static_cast<std::size_t>(run.ranks));
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    ranks[r].step_s =
+        median_of(known, [&](const auto& report) { return report.per_rank[r].step_s; });
+    for (const engine::PhaseRow& row : kPhaseRows) {
+      ranks[r].*row.seconds =
+          median_of(known, [&](const auto& report) { return report.per_rank[r].*row.seconds; });
+    }
+  }
+  return ranks;
+}
+
 ScalingRow measure(const ScalingRun& run, int cores) {
   LOCKSTEP_CHECK(!run.reports.empty(), "a scaling run without measured steps");
   ScalingRow row;
   row.ranks = run.ranks;
   row.oversubscribed = run.ranks > cores;
   row.times = median_times(run.reports);
+  row.slowest = engine::slowest_rank(rank_medians(run));
   const auto per_s = [&](std::int64_t engine::StepReport::*amount) {
     const double per_step =
         median_of(run.reports, [&](const auto& r) { return static_cast<double>(r.*amount); });
@@ -124,6 +145,11 @@ std::string to_json_text(const ScalingRow& row) {
                               {"oversubscribed", row.oversubscribed}};
   if (row.tokens_per_s > 0) json["tokens_per_s"] = row.tokens_per_s;
   json.update(times_json(row.times));
+  if (row.slowest) {
+    json["slowest_rank"] = row.slowest->rank;
+    json["slowest_share"] = row.slowest->share();
+    json["others_wait_s"] = row.slowest->others_wait_s;
+  }
   return to_line(json);
 }
 
@@ -131,7 +157,7 @@ std::string scaling_csv(const std::vector<ScalingRow>& rows) {
   std::string csv =
       "ranks,samples_per_s,tokens_per_s,speedup,efficiency,dominating_phase,oversubscribed,step_s";
   for (const engine::PhaseRow& row : kPhaseRows) csv += std::string(",") + row.key;
-  csv += ",other_s\n";
+  csv += ",other_s,slowest_rank,slowest_share,others_wait_s\n";
   for (const ScalingRow& row : rows) {
     csv += std::to_string(row.ranks) + "," + format_fixed(row.samples_per_s, 3) + "," +
            format_fixed(row.tokens_per_s, 3) + "," + format_fixed(row.speedup, 4) + "," +
@@ -140,6 +166,10 @@ std::string scaling_csv(const std::vector<ScalingRow>& rows) {
     for (const auto& [name, seconds] : phase_seconds(row.times)) {
       csv += "," + format_fixed(seconds, 6);
     }
+    csv += row.slowest ? "," + std::to_string(row.slowest->rank) + "," +
+                             format_fixed(row.slowest->share(), 4) + "," +
+                             format_fixed(row.slowest->others_wait_s, 6)
+                       : ",,,";
     csv += "\n";
   }
   return csv;

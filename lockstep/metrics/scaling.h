@@ -1,10 +1,12 @@
 // What more ranks bring: one row a rank count, and the phase that eats the rest.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lockstep/engine/values/step_report.h"
+#include "lockstep/engine/values/straggler.h"
 #include "lockstep/metrics/text_style.h"
 
 namespace lockstep::metrics {
@@ -29,6 +31,7 @@ struct ScalingRow {
   std::string dominating_phase;  // "forward", "exposed sync", ..., "other"
   bool oversubscribed = false;   // more ranks than cores: the speedup says nothing about the code
   engine::PhaseTimes times;      // medians over steps of the mean over ranks
+  std::optional<engine::Straggler> slowest;  // rank, by medians over steps; of two ranks and more
 };
 
 /// Rows in order of ranks. The speedup of the smallest count is its rank count, that is: it is
@@ -41,7 +44,9 @@ struct ScalingRow {
 [[nodiscard]] std::vector<ScalingRow> scaling_rows(const std::vector<ScalingRun>& runs,
                                                    Scaling scaling, int cores);
 
-/// {"ranks","samples_per_s","speedup","efficiency","dominating_phase",...} on one line.
+/// {"ranks","samples_per_s","speedup","efficiency","dominating_phase",...} on one line; of two
+/// ranks and more also "slowest_rank", by which share it computes longer and what the others wait
+/// for it.
 [[nodiscard]] std::string to_json_text(const ScalingRow& row);
 [[nodiscard]] std::string scaling_csv(const std::vector<ScalingRow>& rows);
 

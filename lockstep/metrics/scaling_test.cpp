@@ -97,12 +97,43 @@ TEST(Scaling, TheCsvHasOneRowACountUnderItsHeader) {
   std::string first;
   std::getline(lines, header);
   std::getline(lines, first);
-  EXPECT_EQ(header,
-            "ranks,samples_per_s,tokens_per_s,speedup,efficiency,dominating_phase,oversubscribed,"
-            "step_s,data_s,forward_s,backward_s,sync_s,optimizer_s,other_s");
+  EXPECT_EQ(
+      header,
+      "ranks,samples_per_s,tokens_per_s,speedup,efficiency,dominating_phase,oversubscribed,"
+      "step_s,data_s,forward_s,backward_s,sync_s,optimizer_s,other_s,slowest_rank,slowest_share,"
+      "others_wait_s");
   EXPECT_EQ(first,
             "1,1280.000,0.000,1.0000,1.0000,backward,false,0.050000,0.001000,0.016000,0.030000,"
-            "0.000000,0.003000,0.000000");
+            "0.000000,0.003000,0.000000,,,");
+}
+
+/// Two ranks of which the second takes 10 ms longer in backward; the first report tells of none.
+ScalingRun run_with_a_slow_rank() {
+  ScalingRun slow = run(2, {0.060, 0.001, 0.016, 0.030, 0.010, 0.003}, 128);
+  for (auto& report : slow.reports) {
+    report.per_rank = {{0.060, 0.001, 0.016, 0.030, 0.010, 0.003},
+                       {0.060, 0.001, 0.016, 0.0395, 0.0005, 0.003}};
+  }
+  slow.reports[0].per_rank = {{}, {}};
+  slow.reports[4].per_rank[0].forward_s = 5;  // one disturbed step
+  return slow;
+}
+
+TEST(Scaling, TheSlowestRankAndWhatTheOthersWaitAreToldBesideEachCount) {
+  const auto rows =
+      scaling_rows({run(1, {0.050, 0.001, 0.016, 0.030, 0.000, 0.003}, 64), run_with_a_slow_rank()},
+                   Scaling::weak, 2);
+  EXPECT_FALSE(rows[0].slowest);
+  const auto json = nlohmann::json::parse(to_json_text(rows[1]));
+  EXPECT_EQ(json["slowest_rank"], 1);
+  EXPECT_NEAR(json["slowest_share"].get<double>(), 0.0095 / 0.050, 1e-9);
+  EXPECT_NEAR(json["others_wait_s"].get<double>(), 0.0095, 1e-9);
+  EXPECT_NE(scaling_csv(rows).find(",1,0.1900,0.009500\n"), std::string::npos);
+  EXPECT_NE(scaling_text(rows, 60, {false, false})
+                .find("  of 2: rank 1 computes 19 % longer than rank 0, mostly in backward: rank 0 "
+                      "waits 9.50 ms a step for it\n"),
+            std::string::npos)
+      << scaling_text(rows, 60, {false, false});
 }
 
 /// Every opened element is closed in order, and no bare & or < is left in text.

@@ -3,6 +3,7 @@
 
 #include "lockstep/base/units.h"
 #include "lockstep/metrics/canvas.h"
+#include "lockstep/metrics/findings_text.h"
 #include "lockstep/metrics/scaling.h"
 #include "lockstep/metrics/scaling_axis.h"
 
@@ -36,6 +37,11 @@ std::string table(const std::vector<ScalingRow>& rows, const TextStyle& style) {
   }
   if (rows.back().oversubscribed) {
     text += style.paint(Tone::warning, "     *") + " more ranks than cores: they take turns\n";
+  }
+  for (const ScalingRow& row : rows) {
+    if (!row.slowest || !row.slowest->is_straggler()) continue;
+    text += "  of " + std::to_string(row.ranks) + ": " +
+            straggler_text(*row.slowest, static_cast<std::size_t>(row.ranks), "") + "\n";
   }
   return text;
 }

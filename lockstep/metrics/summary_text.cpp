@@ -8,6 +8,7 @@
 #include "lockstep/base/units.h"
 #include "lockstep/engine/values/memory_rows.h"
 #include "lockstep/engine/values/phase_rows.h"
+#include "lockstep/engine/values/straggler.h"
 #include "lockstep/metrics/bars.h"
 
 namespace lockstep::metrics {
@@ -121,6 +122,13 @@ void add_results(Page& page, const engine::RunSummary& summary) {
   if (summary.mfu > 0 && summary.mfu <= 1) {
     page.fact("compute used", format_percent(summary.mfu) + " of the measured matmul rate");
   }
+  if (summary.gradient_check) {
+    const engine::GradientCheckReport& check = *summary.gradient_check;
+    page.fact("gradient check", page.style().paint(check.passed ? Tone::plain : Tone::warning,
+                                                   "worst relative difference " +
+                                                       format_number(check.worst_relative, 2)) +
+                                    "   " + page.style().paint(Tone::faint, check.parameter));
+  }
 }
 
 void add_time_split(Page& page, const engine::RunSummary& summary) {
@@ -173,6 +181,38 @@ void add_plan_against_measured(Page& page, const engine::RunSummary& summary) {
   add_byte_row(page, "sent a step", summary.planned_comm_bytes, summary.measured_comm_bytes);
 }
 
+/// The phases in which a slow rank and the others spent more than a hundredth of the step.
+void add_straggler(Page& page, const engine::RunSummary& summary) {
+  if (!summary.straggler) return;
+  const auto rank = static_cast<std::size_t>(*summary.straggler);
+  const engine::Straggler slow = engine::compare_rank(summary.per_rank, *summary.straggler);
+  std::string host;
+  if (rank < summary.hosts.size()) {
+    host = "   on host " + printable(summary.hosts[rank], page.style().utf8);
+  }
+  const std::size_t used = kLabelColumns + 2 * kNumberColumns + 2;
+  if (used + columns(host) > page.inner()) host.clear();
+  const bool is_pair = summary.per_rank.size() == 2;
+  page.line("");
+  page.line(
+      page.style().paint(Tone::strong, pad_right("slowest rank", kLabelColumns)) +
+      page.style().paint(
+          Tone::faint, pad_left("rank " + std::to_string(rank), kNumberColumns) +
+                           pad_left(is_pair ? "rank " + std::to_string(1 - rank) : "others' median",
+                                    kNumberColumns + 2) +
+                           host));
+  for (const engine::PhaseRow& row : engine::kPhaseRows) {
+    const double own_s = slow.times.*row.seconds;
+    const double others_s = slow.others.*row.seconds;
+    if (std::max(own_s, others_s) < slow.times.step_s / 100) continue;
+    const bool is_wait = row.seconds == &engine::PhaseTimes::sync_s;
+    page.line(pad_right(is_wait ? "waits" : row.name, kLabelColumns) +
+              pad_left(format_duration(own_s), kNumberColumns) +
+              pad_left(format_duration(others_s), kNumberColumns + 2) +
+              (is_wait ? "" : pad_left(difference(others_s, own_s, page.style()), 10)));
+  }
+}
+
 }  // namespace
 
 std::string loss_number(double loss) {
@@ -194,6 +234,7 @@ std::string summary_text(const engine::RunSummary& summary, std::size_t width,
                                          format_count(summary.steps) + " steps");
   add_results(page, summary);
   add_time_split(page, summary);
+  add_straggler(page, summary);
   add_plan_against_measured(page, summary);
   page.line("");
   page.fact("run directory", printable(summary.run_dir, style.utf8));

@@ -118,6 +118,34 @@ TEST(SummaryText, SkippedStepsAreCounted) {
             std::string::npos);
 }
 
+TEST(SummaryText, ASlowRankStandsBesideTheOthers) {
+  auto summary = sample::summary();
+  summary.per_rank = {{0.100, 0.0001, 0.030, 0.050, 0.015, 0.005},
+                      {0.100, 0.0001, 0.032, 0.062, 0.001, 0.005}};
+  summary.hosts = {"node1", "node2"};
+  EXPECT_EQ(summary_text(summary, 80, {}).find("slowest"), std::string::npos)
+      << "nobody was named while the run went on";
+  summary.straggler = 1;
+  EXPECT_NE(summary_text(summary, 80, {}).find(R"(
+  slowest rank           rank 1         rank 0   on host node2
+  forward               32.0 ms        30.0 ms      +7 %
+  backward              62.0 ms        50.0 ms     +24 %
+  waits                 1.00 ms        15.0 ms
+  optimizer             5.00 ms        5.00 ms      +0 %
+)"),
+            std::string::npos)
+      << summary_text(summary, 80, {});
+}
+
+TEST(SummaryText, TheWorstCheckOfTheGradientsIsTold) {
+  auto summary = sample::summary();
+  summary.gradient_check =
+      engine::GradientCheckReport{3.1e-7, "fc1.weight", 1e-4, true, 1, "", {}, 0.1};
+  EXPECT_NE(summary_text(summary, 80, {})
+                .find("  gradient check  worst relative difference 3.1e-07   fc1.weight\n"),
+            std::string::npos);
+}
+
 TEST(SummaryLine, SaysItInOneLine) {
   EXPECT_EQ(summary_line(sample::summary(), {}),
             "done: 1,876 steps, accuracy 92.87 %, loss 0.2500, 1,285 samples/s, 3 min 06 s, "

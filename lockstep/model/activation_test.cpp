@@ -20,11 +20,11 @@ std::int64_t activation_bytes(const std::array<std::int64_t, memory::kCategoryCo
 }
 
 /// Bytes under Category::activations after forward, and at the peak of forward and backward.
-Bytes measure(const ModelSection& config, const data::Batch& batch, bool bf16,
+Bytes measure(const ModelSection& config, const data::Batch& batch, at::ScalarType type,
               std::int64_t seq_len) {
   memory::install();
   const auto model = make_model(config, seq_len, 1);
-  if (bf16) cast_to_bf16(*model);
+  if (type != at::kFloat) cast_weights(*model, type);
   const std::int64_t before = activation_bytes(memory::usage().current_bytes);
   memory::reset_peak();
   const memory::Scope scope(memory::Category::activations);
@@ -37,23 +37,24 @@ Bytes measure(const ModelSection& config, const data::Batch& batch, bool bf16,
   return bytes;
 }
 
-double planned_kept(const ModelSection& config, std::int64_t samples, bool bf16,
+double planned_kept(const ModelSection& config, std::int64_t samples, at::ScalarType type,
                     std::int64_t seq_len) {
+  const bool narrow = type != at::kFloat;
   double bytes = 0;
   for (const BlockStats& block : model_stats(config, seq_len).blocks) {
-    const double elements = block.activation_elements + (bf16 ? block.cast_input_elements : 0);
-    bytes += elements * (bf16 ? 2 : 4) + block.activation_fp32_bytes;
+    const double elements = block.activation_elements + (narrow ? block.cast_input_elements : 0);
+    bytes += elements * (narrow ? 2 : 4) + block.activation_fp32_bytes;
   }
   return bytes * static_cast<double>(samples);
 }
 
 void expect_planned(const ModelSection& config, const data::Batch& batch,
                     std::int64_t seq_len = 64) {
-  for (const bool bf16 : {false, true}) {
-    const Bytes measured = measure(config, batch, bf16, seq_len);
-    const double planned = planned_kept(config, batch.samples, bf16, seq_len);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    const Bytes measured = measure(config, batch, type, seq_len);
+    const double planned = planned_kept(config, batch.samples, type, seq_len);
     // Blocks are rounded up to 64 bytes, and small statistics are not planned.
-    EXPECT_NEAR(measured.kept / planned, 1, 0.03) << (bf16 ? "bf16" : "fp32");
+    EXPECT_NEAR(measured.kept / planned, 1, 0.03) << c10::toString(type);
     EXPECT_GT(measured.peak, measured.kept);
   }
 }
@@ -75,7 +76,7 @@ TEST(Activations, ArePlannedForGptWithinThreePercent) {
 }
 
 TEST(Activations, ArePlannedForMlpWithinThreePercent) {
-  // In fp32 the first layer keeps the batch itself, which lies under buffers; in bf16 a cast of it.
+  // In fp32 the first layer keeps the batch itself, which lies under buffers; else a cast of it.
   ModelSection config = small_mlp();
   config.width = 256;
   expect_planned(config, images(64, resnet(20, 1, 6)));

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/model/products.h"
 #include "lockstep/model/stats/families.h"
+#include "lockstep/model/tensor_element.h"
 #include "lockstep/model/vector_kernel.h"
 
 namespace lockstep::model {
@@ -24,22 +26,11 @@ using torch::autograd::variable_list;
 constexpr std::int64_t kIgnoredTarget = -100;
 constexpr std::int64_t kElementGrain = 1 << 15;  // elements worth a thread
 
-const Bf16Bits* data(const at::Tensor& t, Bf16Bits) {
-  return reinterpret_cast<const Bf16Bits*>(t.const_data_ptr<at::BFloat16>());
-}
-const float* data(const at::Tensor& t, float) { return t.const_data_ptr<float>(); }
-Bf16Bits* mutable_data(const at::Tensor& t, Bf16Bits) {
-  return reinterpret_cast<Bf16Bits*>(t.mutable_data_ptr<at::BFloat16>());
-}
-float* mutable_data(const at::Tensor& t, float) { return t.mutable_data_ptr<float>(); }
-
-/// Calls body with a value of the element type: float or Bf16Bits.
+/// by_element of a contiguous tensor.
 template <typename Body>
 void by_dtype(const at::Tensor& tensor, Body body) {
   LOCKSTEP_CHECK(tensor.is_contiguous(), "an operator of ours was given a strided tensor");
-  if (tensor.scalar_type() == at::kBFloat16) return body(Bf16Bits{});
-  LOCKSTEP_CHECK(tensor.scalar_type() == at::kFloat, "an operator of ours takes fp32 or bf16");
-  body(float{});
+  by_element(tensor, body);
 }
 
 class GeluTanh : public torch::autograd::Function<GeluTanh> {
@@ -93,18 +84,20 @@ CausalShape query_block(std::int64_t block, std::int64_t tokens) {
   return {end - first, first, end};
 }
 
+/// In fp16 all of it is computed in fp32 (products.h), and kept in fp16.
 class CausalAttention : public torch::autograd::Function<CausalAttention> {
  public:
   static Variable forward(AutogradContext* context, const Variable& qkv, std::int64_t heads) {
     const std::int64_t samples = qkv.size(0);
     const std::int64_t tokens = qkv.size(1);
     const std::int64_t head_width = qkv.size(2) / 3 / heads;
-    const at::Tensor parts = qkv.view({samples, tokens, 3, heads, head_width})
-                                 .permute({2, 0, 3, 1, 4})
-                                 .contiguous()
-                                 .view({3, samples * heads, tokens, head_width});
+    const at::Tensor kept_parts = qkv.view({samples, tokens, 3, heads, head_width})
+                                      .permute({2, 0, 3, 1, 4})
+                                      .contiguous()
+                                      .view({3, samples * heads, tokens, head_width});
+    const at::Tensor parts = for_product(kept_parts);
     at::Tensor out = at::empty_like(parts[0]);
-    variable_list kept{parts};
+    variable_list kept{kept_parts};
     for (std::int64_t block = 0; block * kQueryBlock < tokens; ++block) {
       const CausalShape shape = query_block(block, tokens);
       const at::Tensor queries = parts[0].narrow(1, shape.first, shape.rows);
@@ -115,26 +108,29 @@ class CausalAttention : public torch::autograd::Function<CausalAttention> {
       });
       at::Tensor rows = out.narrow(1, shape.first, shape.rows);
       at::bmm_out(rows, shares, parts[2].narrow(1, 0, shape.width));
-      kept.push_back(shares);
+      kept.push_back(shares.to(qkv.scalar_type()));
     }
     context->save_for_backward(kept);
-    return out.view({samples, heads, tokens, head_width}).transpose(1, 2).flatten(2);
+    return out.to(qkv.scalar_type())
+        .view({samples, heads, tokens, head_width})
+        .transpose(1, 2)
+        .flatten(2);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor& parts = saved[0];
+    const at::Tensor parts = for_product(saved[0]);
     const std::int64_t tokens = parts.size(2);
     const std::int64_t head_width = parts.size(3);
     const std::int64_t samples = gradients[0].size(0);
     const std::int64_t heads = parts.size(1) / samples;
-    const at::Tensor out = as_heads(gradients[0], heads).flatten(0, 1);  // [Bn,T,d]
+    const at::Tensor out = for_product(as_heads(gradients[0], heads).flatten(0, 1));  // [Bn,T,d]
     const at::Tensor grads = at::empty_like(parts);
     // From the last block, which writes all keys, to the first: the others add to theirs.
     const auto blocks = static_cast<std::int64_t>(saved.size()) - 1;
     for (std::int64_t block = blocks - 1; block >= 0; --block) {
       const CausalShape shape = query_block(block, tokens);
-      const at::Tensor& shares = saved[static_cast<std::size_t>(block) + 1];
+      const at::Tensor shares = for_product(saved[static_cast<std::size_t>(block) + 1]);
       const at::Tensor out_rows = out.narrow(1, shape.first, shape.rows);
       const auto keys = [&](const at::Tensor& tensor) { return tensor.narrow(1, 0, shape.width); };
       const auto queries = [&](const at::Tensor& tensor) {
@@ -150,7 +146,8 @@ class CausalAttention : public torch::autograd::Function<CausalAttention> {
       add_product(keys(grads[1]), scores.transpose(1, 2), queries(parts[0]), block + 1 < blocks);
       add_product(keys(grads[2]), shares.transpose(1, 2), out_rows, block + 1 < blocks);
     }
-    const at::Tensor grad_qkv = grads.view({3, samples, heads, tokens, head_width})
+    const at::Tensor grad_qkv = grads.to(saved[0].scalar_type())
+                                    .view({3, samples, heads, tokens, head_width})
                                     .permute({1, 3, 0, 2, 4})
                                     .reshape({samples, tokens, 3 * heads * head_width});
     return {grad_qkv, at::Tensor()};
@@ -163,6 +160,38 @@ class CausalAttention : public torch::autograd::Function<CausalAttention> {
     } else {
       at::bmm_out(into, a, b);
     }
+  }
+};
+
+/// LibTorch's attention for long sequences with fp32 products of what is kept in fp16.
+class WideLongAttention : public torch::autograd::Function<WideLongAttention> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& qkv, std::int64_t heads) {
+    const std::vector<at::Tensor> parts = heads_of(qkv, heads);
+    auto [out, log_sums] = at::_scaled_dot_product_flash_attention_for_cpu(
+        parts[0], parts[1], parts[2], /*dropout_p=*/0.0, /*is_causal=*/true);
+    const at::Tensor narrow = out.to(qkv.scalar_type());
+    context->save_for_backward({qkv, narrow, log_sums});
+    context->saved_data["heads"] = heads;
+    return narrow.transpose(1, 2).flatten(2);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const std::int64_t heads = context->saved_data["heads"].toInt();
+    const std::vector<at::Tensor> parts = heads_of(saved[0], heads);
+    const auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        for_product(as_heads(gradients[0], heads)), parts[0], parts[1], parts[2],
+        for_product(saved[1]), saved[2], /*dropout_p=*/0.0, /*is_causal=*/true);
+    const auto flat = [](const at::Tensor& grad) { return grad.transpose(1, 2).flatten(2); };
+    return {at::cat({flat(q), flat(k), flat(v)}, 2).to(saved[0].scalar_type()), at::Tensor()};
+  }
+
+ private:
+  static std::vector<at::Tensor> heads_of(const at::Tensor& qkv, std::int64_t heads) {
+    std::vector<at::Tensor> parts = for_product(qkv).chunk(3, 2);
+    for (at::Tensor& part : parts) part = as_heads(part, heads);
+    return parts;
   }
 };
 
@@ -228,7 +257,8 @@ class CrossEntropySum : public torch::autograd::Function<CrossEntropySum> {
   }
 };
 
-class Bf16Embedding : public torch::autograd::Function<Bf16Embedding> {
+/// In bf16 or fp16.
+class NarrowEmbedding : public torch::autograd::Function<NarrowEmbedding> {
  public:
   static Variable forward(AutogradContext* context, const Variable& weight_VC,
                           const Variable& ids) {
@@ -252,6 +282,7 @@ at::Tensor gelu_tanh(const at::Tensor& x) { return GeluTanh::apply(x.contiguous(
 
 at::Tensor causal_attention(const at::Tensor& qkv, std::int64_t heads) {
   if (qkv.size(1) <= kMostAttended) return CausalAttention::apply(qkv.contiguous(), heads);
+  if (qkv.scalar_type() == at::kHalf) return WideLongAttention::apply(qkv, heads);
   const std::vector<at::Tensor> parts = qkv.chunk(3, 2);
   const at::Tensor y_BnTd = at::scaled_dot_product_attention(
       as_heads(parts[0], heads), as_heads(parts[1], heads), as_heads(parts[2], heads), {}, 0.0,
@@ -265,7 +296,7 @@ at::Tensor cross_entropy_sum(const at::Tensor& logits_NV, const at::Tensor& targ
 
 at::Tensor embed_rows(const at::Tensor& weight_VC, const at::Tensor& ids) {
   if (weight_VC.scalar_type() == at::kFloat) return at::embedding(weight_VC, ids);
-  return Bf16Embedding::apply(weight_VC, ids);
+  return NarrowEmbedding::apply(weight_VC, ids);
 }
 
 }  // namespace lockstep::model

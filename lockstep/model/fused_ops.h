@@ -8,7 +8,9 @@ namespace lockstep::model {
 
 // N rows (samples or tokens), V classes, C features, B samples, T tokens, n heads, d = C / n.
 
-/// gelu(x) in its tanh form; fp32 or bf16, contiguous.
+// All take fp32, bf16 or fp16 and compute in fp32 between reading and writing an element.
+
+/// gelu(x) in its tanh form, contiguous.
 [[nodiscard]] at::Tensor gelu_tanh(const at::Tensor& x);
 
 /// Causal self-attention (Vaswani et al. 2017) of the queries, keys and values that lie side by
@@ -22,8 +24,8 @@ namespace lockstep::model {
 /// target is -100 are left out.
 [[nodiscard]] at::Tensor cross_entropy_sum(const at::Tensor& logits_NV, const at::Tensor& target_N);
 
-/// Rows of `weight_VC`. Its gradient is summed in fp32 and then rounded: in bf16 the sum over a
-/// frequent token would stop growing.
+/// Rows of `weight_VC`. Its gradient is summed in fp32 and then rounded: in bf16 or fp16 the sum
+/// over a frequent token would stop growing.
 [[nodiscard]] at::Tensor embed_rows(const at::Tensor& weight_VC, const at::Tensor& ids);
 
 }  // namespace lockstep::model

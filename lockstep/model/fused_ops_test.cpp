@@ -19,10 +19,15 @@ at::Tensor leaf(const at::Tensor& values, at::ScalarType type) {
 }
 
 // One unit in the last place of the type, with room for two roundings.
-double tolerance(at::ScalarType type) { return type == at::kFloat ? 2e-6 : 4e-3; }
+double tolerance(at::ScalarType type) {
+  if (type == at::kHalf) return 5e-4;
+  return type == at::kFloat ? 2e-6 : 4e-3;
+}
+
+constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
 
 TEST(GeluTanh, EqualsLibTorchsInValueAndGradient) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+  for (const at::ScalarType type : kTypes) {
     const at::Tensor values = at::randn({7, 33}) * 4;  // not a multiple of a vector
     const at::Tensor slope = at::randn({7, 33}).to(type);
     const at::Tensor ours = leaf(values, type);
@@ -57,7 +62,7 @@ TEST(GeluTanh, GivesEachElementTheSameBitsWhereverItLies) {
 }
 
 TEST(CausalAttention, EqualsLibTorchsInValueAndGradient) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+  for (const at::ScalarType type : kTypes) {
     for (const std::int64_t tokens : {std::int64_t{1}, 2 * kQueryBlock + 5, kMostAttended + 1}) {
       const at::Tensor ours = leaf(at::randn({2, tokens, 3 * 32}), type);
       const at::Tensor theirs = leaf(ours.detach(), at::kDouble);
@@ -73,7 +78,7 @@ TEST(CausalAttention, EqualsLibTorchsInValueAndGradient) {
       out.backward(slope);
       expected.backward(slope.to(at::kDouble));
       // bf16 scores and shares are rounded before they are used.
-      const double limit = type == at::kFloat ? 2e-6 : 2e-2;
+      const double limit = type == at::kBFloat16 ? 2e-2 : tolerance(type);
       EXPECT_LT(relative_error(out, expected), limit) << tokens;
       EXPECT_LT(relative_error(ours.grad(), theirs.grad()), limit) << tokens;
     }
@@ -81,7 +86,7 @@ TEST(CausalAttention, EqualsLibTorchsInValueAndGradient) {
 }
 
 TEST(CrossEntropySum, EqualsLibTorchsInValueAndGradient) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+  for (const at::ScalarType type : kTypes) {
     for (const std::int64_t classes : {2, 10, 16, 131}) {
       const at::Tensor ours = leaf(at::randn({9, classes}) * 5, type);
       const at::Tensor theirs = leaf(ours.detach(), at::kDouble);

@@ -8,6 +8,7 @@
 #include "lockstep/model/block_list.h"
 #include "lockstep/model/fused_ops.h"
 #include "lockstep/model/layers.h"
+#include "lockstep/model/products.h"
 
 namespace lockstep::model {
 namespace {
@@ -97,7 +98,7 @@ class HeadBlock : public GptBlock {
         wte_(register_module("wte", std::make_shared<TiedWeight>(token_weight_VC))) {}
 
   at::Tensor forward(at::Tensor x_BTC) override {
-    return at::linear(ln_->forward(x_BTC), wte_->weight);
+    return apply_linear(ln_->forward(x_BTC), wte_->weight);
   }
 
  private:

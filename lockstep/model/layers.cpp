@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "lockstep/model/fused_ops.h"
+#include "lockstep/model/products.h"
 
 namespace lockstep::model {
 namespace {
@@ -21,7 +22,7 @@ Linear::Linear(Initializer& init, std::int64_t inputs, std::int64_t outputs, dou
       bias(register_parameter("bias", Initializer::constant({outputs}, 0))) {}
 
 at::Tensor Linear::forward(const at::Tensor& input) const {
-  return at::linear(input, weight, bias);
+  return apply_linear(input, weight, bias);
 }
 
 Conv2d::Conv2d(Initializer& init, std::int64_t inputs, std::int64_t outputs, std::int64_t kernel,
@@ -33,7 +34,7 @@ Conv2d::Conv2d(Initializer& init, std::int64_t inputs, std::int64_t outputs, std
       padding_(kernel / 2) {}
 
 at::Tensor Conv2d::forward(const at::Tensor& input_BCHW) const {
-  return at::conv2d(input_BCHW, weight, {}, {stride_, stride_}, {padding_, padding_});
+  return apply_conv2d(input_BCHW, weight, stride_, padding_);
 }
 
 BatchNorm::BatchNorm(std::int64_t channels)
@@ -43,6 +44,10 @@ BatchNorm::BatchNorm(std::int64_t channels)
       running_var(register_buffer("running_var", Initializer::constant({channels}, 1))) {}
 
 at::Tensor BatchNorm::forward(const at::Tensor& input_BCHW) const {
+  if (exchange_ && is_training()) {
+    return batch_norm_over_ranks(input_BCHW, {weight, bias, running_mean, running_var},
+                                 {kBatchNormMomentum, kNormEps}, exchange_);
+  }
   return at::batch_norm(input_BCHW, weight, bias, running_mean, running_var, is_training(),
                         kBatchNormMomentum, kNormEps, /*cudnn_enabled=*/true);
 }

@@ -1,12 +1,14 @@
 // The layers that model families are made of. Parameters are fp32 at first; a caller may replace
-// their data in place (set_data) by views of flat buffers, also in bf16: each forward follows its
-// weight.
+// their data in place (set_data) by views of flat buffers, also in bf16 or fp16: each forward
+// follows its weight.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <utility>
 
+#include "lockstep/model/batch_norm.h"
 #include "lockstep/model/init.h"
 
 namespace lockstep::model {
@@ -40,19 +42,24 @@ class Conv2d : public torch::nn::Module {
 };
 
 /// Batch normalisation (Ioffe and Szegedy 2015), momentum 0.1. Weights and statistics stay fp32 for
-/// bf16 input.
+/// narrower input.
 class BatchNorm : public torch::nn::Module {
  public:
   explicit BatchNorm(std::int64_t channels);
   [[nodiscard]] at::Tensor forward(const at::Tensor& input_BCHW) const;
+  /// Training then normalises by the samples of all ranks; null: of this rank alone.
+  void set_exchange(SharedExchange exchange) { exchange_ = std::move(exchange); }
 
   at::Tensor weight;        // [C]
   at::Tensor bias;          // [C]
   at::Tensor running_mean;  // [C] buffer
   at::Tensor running_var;   // [C] buffer
+
+ private:
+  SharedExchange exchange_;
 };
 
-/// Layer normalisation over the last dim (Ba et al. 2016). Weights stay fp32 for bf16 input.
+/// Layer normalisation over the last dim (Ba et al. 2016). Weights stay fp32 for narrower input.
 class LayerNorm : public torch::nn::Module {
  public:
   explicit LayerNorm(std::int64_t width);

@@ -33,10 +33,12 @@ TEST(Model, AgreesWithItsStatisticsOnEveryParameterAndBuffer) {
     const auto parameters = named_parameters(*model);
     std::size_t i = 0;
     std::int64_t buffer_floats = 0;
+    std::int64_t batch_norms = 0;
     ASSERT_EQ(stats.blocks.size(), model->blocks().size());
     for (std::size_t b = 0; b < stats.blocks.size(); ++b) {
       EXPECT_EQ(stats.blocks[b].name, model->block_names()[b]);
       buffer_floats += stats.blocks[b].buffer_floats;
+      batch_norms += stats.blocks[b].batch_norms;
       for (const ParameterStats& expected : stats.blocks[b].parameters) {
         ASSERT_LT(i, parameters.size());
         EXPECT_EQ(parameters[i].name, expected.name);
@@ -48,9 +50,11 @@ TEST(Model, AgreesWithItsStatisticsOnEveryParameterAndBuffer) {
     EXPECT_EQ(i, parameters.size());
     for (const NamedTensor& buffer : named_buffers(*model)) {
       buffer_floats -= buffer.tensor.numel();
+      batch_norms -= buffer.name.ends_with(".running_mean") ? 1 : 0;
       EXPECT_TRUE(buffer.keep_fp32);
     }
     EXPECT_EQ(buffer_floats, 0);
+    EXPECT_EQ(batch_norms, 0);
   }
 }
 
@@ -256,7 +260,7 @@ TEST(Gpt, DropsOnlyWhileTrainingAndBySeed) {
   EXPECT_TRUE(block->forward(x).equal(block->forward(x)));
 }
 
-TEST(Model, ComputesInBf16CloseToFp32) {
+TEST(Model, ComputesInBf16AndFp16CloseToFp32) {
   struct Case {
     ModelSection config;
     data::Batch batch;
@@ -266,18 +270,23 @@ TEST(Model, ComputesInBf16CloseToFp32) {
   data::Batch features = images(16, images20);
   for (const Case& c : {Case{mlp, features}, Case{images20, images(16, images20)},
                         Case{small_gpt(), tokens(4, 16, 50)}}) {
-    const auto model = make_model(c.config, 16, 1);
-    const double fp32 = mean_loss(*model, c.batch);
-    cast_to_bf16(*model);
-    const LossSum loss = model->loss(forward(*model, c.batch.input), c.batch);
-    EXPECT_EQ(loss.sum.scalar_type(), at::kFloat);
-    // Eight bits of mantissa, 4 to 40 layers.
-    EXPECT_NEAR(loss.sum.item<double>() / static_cast<double>(loss.weight), fp32, 0.02 * fp32);
-    loss.sum.backward();
-    for (const NamedTensor& p : named_parameters(*model)) {
-      ASSERT_TRUE(p.tensor.grad().defined()) << p.name;
-      EXPECT_EQ(p.tensor.grad().scalar_type(), p.keep_fp32 ? at::kFloat : at::kBFloat16) << p.name;
-      EXPECT_TRUE(p.tensor.grad().isfinite().all().item<bool>()) << p.name;
+    for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+      const auto model = make_model(c.config, 16, 1);
+      const double fp32 = mean_loss(*model, c.batch);
+      cast_weights(*model, type);
+      const at::Tensor output = forward(*model, c.batch.input);
+      EXPECT_EQ(output.scalar_type(), type);
+      const LossSum loss = model->loss(output, c.batch);
+      EXPECT_EQ(loss.sum.scalar_type(), at::kFloat);
+      // Eight or eleven bits of mantissa, 4 to 40 layers.
+      const double limit = type == at::kHalf ? 0.003 : 0.02;
+      EXPECT_NEAR(loss.sum.item<double>() / static_cast<double>(loss.weight), fp32, limit * fp32);
+      loss.sum.backward();
+      for (const NamedTensor& p : named_parameters(*model)) {
+        ASSERT_TRUE(p.tensor.grad().defined()) << p.name;
+        EXPECT_EQ(p.tensor.grad().scalar_type(), p.keep_fp32 ? at::kFloat : type) << p.name;
+        EXPECT_TRUE(p.tensor.grad().isfinite().all().item<bool>()) << p.name;
+      }
     }
   }
 }

@@ -1,4 +1,4 @@
-// What the tests of this folder share: small configurations, batches, and the cast to bf16.
+// What the tests of this folder share: small configurations, batches, and the cast of weights.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -55,11 +55,11 @@ inline data::Batch images(std::int64_t samples, const config::ModelSection& conf
   return batch;
 }
 
-/// What data-parallel training does to a model: weights become bf16 views, norms stay.
-inline void cast_to_bf16(const Model& model) {
+/// What data-parallel training does to a model: weights become views of `type`, norms stay.
+inline void cast_weights(const Model& model, at::ScalarType type) {
   for (const NamedTensor& p : named_parameters(model)) {
     if (p.keep_fp32) continue;
-    at::Tensor flat = at::empty({p.tensor.numel()}, at::kBFloat16);
+    at::Tensor flat = at::empty({p.tensor.numel()}, type);
     at::Tensor view = flat.as_strided(p.tensor.sizes(), p.tensor.strides());
     view.copy_(p.tensor.detach());
     p.tensor.set_data(view);

@@ -9,25 +9,8 @@
 namespace lockstep::model {
 namespace {
 
-#define LOCKSTEP_INLINE [[gnu::always_inline]] inline
-
 constexpr std::int64_t kLanes = 16;  // partial results of a row's maximum and sum
 constexpr float kLowest = -3.0e38F;
-
-LOCKSTEP_INLINE float value_of(float value) { return value; }
-LOCKSTEP_INLINE float value_of(Bf16Bits value) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
-}
-
-LOCKSTEP_INLINE void put(float value, float* out) { *out = value; }
-
-/// Round to nearest even; a NaN stays a NaN.
-LOCKSTEP_INLINE void put(float value, Bf16Bits* out) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-  const std::uint32_t quiet_nan = (bits >> 16) | 0x40U;
-  *out = static_cast<Bf16Bits>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
-}
 
 /// exp to about 2 units in the last place: 2^n by the exponent bits, e^r by the Taylor polynomial
 /// of degree 6 for |r| <= ln(2) / 2 (Muller, Elementary Functions, chapter 11). Saturates outside
@@ -226,56 +209,61 @@ const Kernels<T>& kernels() {
 
 }  // namespace
 
-void gelu_forward(const float* in, float* out, std::int64_t count) {
-  kernels<float>().gelu(in, out, count);
-}
-void gelu_forward(const Bf16Bits* in, Bf16Bits* out, std::int64_t count) {
-  kernels<Bf16Bits>().gelu(in, out, count);
+template <typename T>
+void gelu_forward(const T* in, T* out, std::int64_t count) {
+  kernels<T>().gelu(in, out, count);
 }
 
-void gelu_backward(const float* in, const float* grad, float* out, std::int64_t count) {
-  kernels<float>().gelu_grad(in, grad, out, count);
-}
-void gelu_backward(const Bf16Bits* in, const Bf16Bits* grad, Bf16Bits* out, std::int64_t count) {
-  kernels<Bf16Bits>().gelu_grad(in, grad, out, count);
+template <typename T>
+void gelu_backward(const T* in, const T* grad, T* out, std::int64_t count) {
+  kernels<T>().gelu_grad(in, grad, out, count);
 }
 
-float log_sum_exp(const float* row, std::int64_t count) {
-  return kernels<float>().log_sum(row, count);
-}
-float log_sum_exp(const Bf16Bits* row, std::int64_t count) {
-  return kernels<Bf16Bits>().log_sum(row, count);
+template <typename T>
+float log_sum_exp(const T* row, std::int64_t count) {
+  return kernels<T>().log_sum(row, count);
 }
 
-void scaled_softmax(const float* row, float log_sum, float scale, float* out, std::int64_t count) {
-  kernels<float>().softmax(row, log_sum, scale, out, count);
-}
-void scaled_softmax(const Bf16Bits* row, float log_sum, float scale, Bf16Bits* out,
-                    std::int64_t count) {
-  kernels<Bf16Bits>().softmax(row, log_sum, scale, out, count);
+template <typename T>
+void scaled_softmax(const T* row, float log_sum, float scale, T* out, std::int64_t count) {
+  kernels<T>().softmax(row, log_sum, scale, out, count);
 }
 
-void causal_softmax(float* scores, std::int64_t begin, std::int64_t end, const CausalShape& shape,
+template <typename T>
+void causal_softmax(T* scores, std::int64_t begin, std::int64_t end, const CausalShape& shape,
                     float scale) {
-  kernels<float>().causal(scores, begin, end, shape, scale);
-}
-void causal_softmax(Bf16Bits* scores, std::int64_t begin, std::int64_t end,
-                    const CausalShape& shape, float scale) {
-  kernels<Bf16Bits>().causal(scores, begin, end, shape, scale);
+  kernels<T>().causal(scores, begin, end, shape, scale);
 }
 
-void causal_softmax_backward(const float* shares, float* grad, std::int64_t begin, std::int64_t end,
+template <typename T>
+void causal_softmax_backward(const T* shares, T* grad, std::int64_t begin, std::int64_t end,
                              const CausalShape& shape, float scale) {
-  kernels<float>().causal_grad(shares, grad, begin, end, shape, scale);
-}
-void causal_softmax_backward(const Bf16Bits* shares, Bf16Bits* grad, std::int64_t begin,
-                             std::int64_t end, const CausalShape& shape, float scale) {
-  kernels<Bf16Bits>().causal_grad(shares, grad, begin, end, shape, scale);
+  kernels<T>().causal_grad(shares, grad, begin, end, shape, scale);
 }
 
-float to_float(float value) { return value_of(value); }
-float to_float(Bf16Bits value) { return value_of(value); }
-void store(float value, float* out) { put(value, out); }
-void store(float value, Bf16Bits* out) { put(value, out); }
+template <typename T>
+float to_float(T value) {
+  return value_of(value);
+}
+
+template <typename T>
+void store(float value, T* out) {
+  put(value, out);
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                                            \
+  template void gelu_forward(const T*, T*, std::int64_t);                                  \
+  template void gelu_backward(const T*, const T*, T*, std::int64_t);                       \
+  template float log_sum_exp(const T*, std::int64_t);                                      \
+  template void scaled_softmax(const T*, float, float, T*, std::int64_t);                  \
+  template void causal_softmax(T*, std::int64_t, std::int64_t, const CausalShape&, float); \
+  template void causal_softmax_backward(const T*, T*, std::int64_t, std::int64_t,          \
+                                        const CausalShape&, float);                        \
+  template float to_float(T);                                                              \
+  template void store(float, T*)
+
+LOCKSTEP_INSTANTIATE(float);
+LOCKSTEP_INSTANTIATE(Bf16Bits);
+LOCKSTEP_INSTANTIATE(Fp16Bits);
 
 }  // namespace lockstep::model

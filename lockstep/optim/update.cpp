@@ -62,10 +62,11 @@ void update_tail(Rule rule, const UpdateView& tail, const RuleConstants& constan
   std::copy_n(tail.gradient, tail.count, gradient.begin());
   if (tail.moment1 != nullptr) std::copy_n(tail.moment1, tail.count, moment1.begin());
   if (tail.moment2 != nullptr) std::copy_n(tail.moment2, tail.count, moment2.begin());
-  update_blocks(rule,
-                {master.data(), gradient.data(), moment1.data(), moment2.data(),
-                 tail.compute != nullptr ? compute.data() : nullptr, kBlockElements},
-                constants);
+  update_blocks(
+      rule,
+      {master.data(), gradient.data(), moment1.data(), moment2.data(),
+       tail.compute != nullptr ? compute.data() : nullptr, kBlockElements, tail.compute_type},
+      constants);
   std::copy_n(master.begin(), tail.count, tail.master);
   if (tail.moment1 != nullptr) std::copy_n(moment1.begin(), tail.count, tail.moment1);
   if (tail.moment2 != nullptr) std::copy_n(moment2.begin(), tail.count, tail.moment2);
@@ -126,6 +127,14 @@ double NormSum::norm() {
 
 void add_into(float* into, const float* from, std::int64_t count) {
   add_elements(into, from, count);
+}
+
+bool take_gradient(float* into, const float* from, std::int64_t count, float factor, bool add) {
+  return take_elements(into, from, count, factor, add) < kFp32Infinity;
+}
+
+bool take_gradient(float* into, const Fp16Bits* from, std::int64_t count, float factor, bool add) {
+  return take_elements(into, from, count, factor, add) < kFp32Infinity;
 }
 
 }  // namespace lockstep::optim

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "lockstep/base/float16.h"
 #include "lockstep/config/run_config.h"
 
 namespace lockstep::optim {
@@ -14,15 +15,16 @@ struct UpdateView {
   const float* gradient = nullptr;   // summed, not yet divided
   float* moment1 = nullptr;          // momentum (sgd) or first moment; null when unused
   float* moment2 = nullptr;          // second moment (adamw); null for sgd
-  std::uint16_t* compute = nullptr;  // bf16 copy of master (round to nearest even); null for fp32
+  std::uint16_t* compute = nullptr;  // copy of master (round to nearest even); null for fp32
   std::int64_t count = 0;
+  config::Dtype compute_type = config::Dtype::bf16;  // of the copy: bf16, or fp16 with overflow
 };
 
 struct UpdateStep {
   config::OptimizerSection optimizer;
-  double lr = 0;                // of this step, after the schedule
-  double gradient_scale = 1;    // 1 / global weight x clip factor
-  std::int64_t step = 1;        // 1 on the first update (AdamW bias correction; SGD first momentum)
+  double lr = 0;              // of this step, after the schedule
+  double gradient_scale = 1;  // 1 / global weight x clip factor
+  std::int64_t step = 1;      // 1 on the first update (AdamW bias correction; SGD first momentum)
 };
 
 /// One optimizer step on `view`. SGD as torch.optim.SGD (dampening 0, weight decay added to the
@@ -47,5 +49,12 @@ class NormSum {
 
 /// into[i] += from[i]; the step of the reduction tree. \param count elements.
 void add_into(float* into, const float* from, std::int64_t count);
+
+/// into[i] = factor x from[i], or += with `add`: a gradient of a scaled loss on its way into its
+/// bucket. \returns whether all of `from` was finite; what was not stays so in `into`.
+[[nodiscard]] bool take_gradient(float* into, const float* from, std::int64_t count, float factor,
+                                 bool add);
+[[nodiscard]] bool take_gradient(float* into, const Fp16Bits* from, std::int64_t count,
+                                 float factor, bool add);
 
 }  // namespace lockstep::optim

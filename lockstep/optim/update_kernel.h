@@ -36,4 +36,10 @@ void add_squares(double* lanes, const float* gradient, std::int64_t count, float
 
 void add_elements(float* into, const float* from, std::int64_t count);
 
+/// As update.h's take_gradient. \returns the bits of the largest magnitude in `from`.
+std::uint32_t take_elements(float* into, const float* from, std::int64_t count, float factor,
+                            bool add);
+std::uint32_t take_elements(float* into, const Fp16Bits* from, std::int64_t count, float factor,
+                            bool add);
+
 }  // namespace lockstep::optim

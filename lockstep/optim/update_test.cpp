@@ -262,6 +262,101 @@ TEST(Update, TheComputeCopyIsRoundedAsPyTorchRounds) {
   }
 }
 
+/// Values around every fp16: it itself, the middles between two and their neighbours, and beyond.
+std::vector<float> around_every_fp16() {
+  std::vector<float> values;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = to_fp32(static_cast<Fp16Bits>(bits));
+    const float next = to_fp32(static_cast<Fp16Bits>(bits ^ 1U));
+    const float middle = (value + next) / 2;
+    for (const float x :
+         {value, middle, std::nextafterf(middle, -1e9F), std::nextafterf(middle, 1e9F)}) {
+      values.push_back(x);
+    }
+  }
+  for (const float x : {65519.0F, 65520.0F, 1e6F, 3e38F, 1e-40F, -1e-40F}) values.push_back(x);
+  return values;
+}
+
+// The scalar functions of base/float16.h are compiled without vector instructions: equal bits say
+// that the kernel's instruction set rounds as the portable code does.
+TEST(Update, AnFp16ComputeCopyIsRoundedAsThePortableCodeAndPyTorchRound) {
+  std::vector<float> master = around_every_fp16();
+  const auto count = static_cast<std::int64_t>(master.size());
+  const std::vector<float> gradient(master.size(), 0.0F);
+  std::vector<std::uint16_t> compute(master.size());
+  UpdateStep still;
+  still.lr = 0;
+  update({master.data(), gradient.data(), nullptr, nullptr, compute.data(), count,
+          config::Dtype::fp16},
+         still);
+  const at::Tensor want = copy_of(master).to(at::kHalf);
+  const auto* bits = static_cast<const std::uint16_t*>(want.const_data_ptr());
+  for (std::size_t i = 0; i < master.size(); ++i) {
+    ASSERT_EQ(compute[i], static_cast<std::uint16_t>(to_fp16(master[i]))) << master[i];
+    if (std::isnan(master[i])) continue;
+    ASSERT_EQ(compute[i], bits[i]) << master[i];
+  }
+}
+
+TEST(Update, AnFp16ComputeCopyHasTheSameBitsAtEveryLength) {
+  for (const Case& rule : all_rules()) {
+    for (std::int64_t count = 1; count <= 130; ++count) {
+      Buffers buffers(count);
+      UpdateView view = buffers.all();
+      view.compute_type = config::Dtype::fp16;
+      update(view, at_step(rule.optimizer, 5));
+      for (std::size_t i = 0; i < buffers.master.size(); ++i) {
+        ASSERT_EQ(buffers.compute[i], static_cast<std::uint16_t>(to_fp16(buffers.master[i])))
+            << rule.name << ", element " << i << " of " << count;
+      }
+    }
+  }
+}
+
+TEST(TakeGradient, WidensEveryFp16ExactlyAndMultipliesOnce) {
+  std::vector<Fp16Bits> from;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    if ((bits & 0x7c00U) != 0x7c00U) from.push_back(static_cast<Fp16Bits>(bits));
+  }
+  const auto count = static_cast<std::int64_t>(from.size());
+  for (const float factor : {0x1p-16F, 0x1p20F, 0.1F}) {
+    std::vector<float> into(from.size(), 5.0F);
+    EXPECT_TRUE(take_gradient(into.data(), from.data(), count, factor, false));
+    for (std::size_t i = 0; i < from.size(); ++i) ASSERT_EQ(into[i], to_fp32(from[i]) * factor);
+    std::vector<float> sum(from.size(), 3.0F);
+    EXPECT_TRUE(take_gradient(sum.data(), from.data(), count, factor, true));
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      volatile float product = to_fp32(from[i]) * factor;  // rounded before it is added
+      ASSERT_EQ(sum[i], 3.0F + product);
+    }
+  }
+}
+
+TEST(TakeGradient, SeesWhatIsNotFiniteWhereverItIsAndKeepsIt) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float bad : {inf, -inf, std::nanf("")}) {
+    for (std::int64_t count = 1; count <= 80; ++count) {
+      for (const std::int64_t at : {std::int64_t{0}, count / 2, count - 1}) {
+        const auto place = static_cast<std::size_t>(at);
+        std::vector<float> wide(static_cast<std::size_t>(count), 1.0F);
+        std::vector<Fp16Bits> narrow(wide.size(), to_fp16(1.0F));
+        std::vector<float> into(wide.size(), 0.0F);
+        EXPECT_TRUE(take_gradient(into.data(), wide.data(), count, 0.5F, true));
+        EXPECT_TRUE(take_gradient(into.data(), narrow.data(), count, 0.5F, true));
+        wide[place] = bad;
+        narrow[place] = to_fp16(bad);
+        for (const bool add : {false, true}) {
+          EXPECT_FALSE(take_gradient(into.data(), wide.data(), count, 0x1p-30F, add));
+          EXPECT_FALSE(std::isfinite(into[place]));
+          EXPECT_FALSE(take_gradient(into.data(), narrow.data(), count, 0x1p-30F, add));
+          EXPECT_FALSE(std::isfinite(into[place]));
+        }
+      }
+    }
+  }
+}
+
 TEST(Update, AMissingMomentIsABug) {
   Buffers buffers(10);
   UpdateView view = buffers.all();

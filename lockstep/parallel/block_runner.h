@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lockstep/model/model.h"
@@ -29,11 +30,19 @@ class BlockRunner {
   [[nodiscard]] virtual at::Tensor forward(at::Tensor input, const DrawKey& key);
   void set_training(bool training);
 
+  /// From now on, or no longer: looks whether the output of each block is finite, which costs a
+  /// pass over it.
+  void watch_outputs(bool watched) { watched_ = watched; }
+  /// The first block of the last watched forward whose output was not finite.
+  [[nodiscard]] std::optional<std::size_t> first_not_finite() const { return first_not_finite_; }
+
  protected:
   [[nodiscard]] const std::vector<std::shared_ptr<model::Block>>& blocks() const { return blocks_; }
 
  private:
   std::vector<std::shared_ptr<model::Block>> blocks_;
+  bool watched_ = false;
+  std::optional<std::size_t> first_not_finite_;
 };
 
 }  // namespace lockstep::parallel

@@ -9,7 +9,7 @@ namespace lockstep::parallel {
 struct BucketSizes {
   std::int64_t first_bytes = 1 << 20;  // small: the first reduction starts early in backward
   std::int64_t cap_bytes = 25 << 20;
-  std::int64_t last_bytes = 2 << 20;   // small: little is left to wait for after backward
+  std::int64_t last_bytes = 2 << 20;  // small: little is left to wait for after backward
 };
 
 /// A gradient's place in the flat gradient buffer.
@@ -22,8 +22,8 @@ struct GradientSlot {
 struct BucketRange {
   std::size_t first_slot = 0;  // slots [first_slot, first_slot + slots)
   std::size_t slots = 0;
-  std::int64_t offset = 0;     // elements; of the bucket in the flat gradient buffer
-  std::int64_t count = 0;      // elements, padding included
+  std::int64_t offset = 0;  // elements; of the bucket in the flat gradient buffer
+  std::int64_t count = 0;   // elements, padding included
 };
 
 /// Slots in the order gradients become ready; buckets are consecutive runs of slots.

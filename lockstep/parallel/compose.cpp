@@ -8,6 +8,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/memory/category.h"
+#include "lockstep/parallel/gradient_check.h"
+#include "lockstep/parallel/sync_batch_norm.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -27,10 +29,37 @@ class Stopwatch {
   Clock::time_point begin_ = Clock::now();
 };
 
+/// No samples, in the shape of those of `batch`.
+data::Batch no_rows(const data::Batch& batch) {
+  return {batch.input.narrow(0, 0, 0), batch.target.narrow(0, 0, 0), 0, 0};
+}
+
+/// While it lives batch normalisation takes the statistics of this rank's samples alone.
+class OwnStatistics {
+ public:
+  OwnStatistics(const model::Model& model, comm::Group* group, std::shared_ptr<double> waited_s)
+      : model_(model), group_(group), waited_s_(std::move(waited_s)) {
+    if (waited_s_) keep_own_statistics(model_);
+  }
+  OwnStatistics(const OwnStatistics&) = delete;
+  OwnStatistics& operator=(const OwnStatistics&) = delete;
+  ~OwnStatistics() {
+    if (waited_s_) share_statistics(model_, group_, waited_s_);
+  }
+
+ private:
+  const model::Model& model_;
+  comm::Group* group_;
+  std::shared_ptr<double> waited_s_;
+};
+
 class ComposedSession : public Session {
  public:
-  ComposedSession(SessionParts parts, std::uint64_t seed, comm::FlightRecorder* flight)
-      : parts_(std::move(parts)), seed_(seed), flight_(flight) {
+  ComposedSession(SessionParts parts, const BuildSetting& setting)
+      : parts_(std::move(parts)),
+        groups_(setting.groups),
+        seed_(static_cast<std::uint64_t>(setting.config.run.seed)),
+        flight_(setting.flight) {
     parts_.runner->set_training(true);
   }
 
@@ -41,18 +70,14 @@ class ComposedSession : public Session {
 
   void forward_backward(const data::Batch& batch, std::int64_t leaf, bool /*last*/) override {
     parts_.replica->begin_micro_batch();
-    if (batch.samples == 0) return parts_.replica->skip();
-    const memory::Scope scope(memory::Category::activations);
-    model::LossSum loss;
-    {
-      comm::set_phase(flight_, comm::Phase::forward);
-      const Stopwatch watch(times_.forward_s);
-      loss = parts_.model->loss(parts_.runner->forward(batch.input, {seed_, step_, leaf}), batch);
-    }
-    comm::set_phase(flight_, comm::Phase::backward);
-    const Stopwatch watch(times_.backward_s);
-    parts_.replica->backward(loss);
+    if (batch.samples > 0) return run_blocks(batch, leaf);
+    if (!parts_.blocks_waited_s) return parts_.replica->skip();
+    run_blocks(no_rows(batch), leaf);
   }
+
+  void give_up_micro_batch() override { parts_.replica->skip(); }
+  bool may_give_up() const override { return parts_.blocks_waited_s == nullptr; }
+  void set_leaves(std::int64_t leaves) override { parts_.replica->set_leaves(leaves); }
 
   void set_control(const StepControl& control) override { parts_.replica->set_control(control); }
 
@@ -66,8 +91,53 @@ class ComposedSession : public Session {
     return parts_.replica->clip_grad_norm(max_norm);
   }
 
-  void optimizer_step(double lr) override { parts_.replica->optimizer_step(lr); }
+  /// Blocks are watched while steps are skipped: the place is told by the next one.
+  bool optimizer_step(double lr) override {
+    const bool updated = parts_.replica->optimizer_step(lr);
+    parts_.runner->watch_outputs(!updated);
+    return updated;
+  }
+  void settle() override { parts_.replica->settle(); }
   void drop_step() override { parts_.replica->drop_step(); }
+
+  CheckSplit check_split() const override {
+    if (parts_.blocks_waited_s) return CheckSplit::ranks;
+    const auto& blocks = parts_.model->blocks();
+    const bool draws = std::any_of(blocks.begin(), blocks.end(),
+                                   [](const auto& block) { return block->draws_random(); });
+    const bool has_statistics = parts_.replica->reducer().buffers().float_count() > 0;
+    return draws || has_statistics ? CheckSplit::micro_batches : CheckSplit::whole;
+  }
+
+  GradientDifference check_gradients(
+      const std::function<std::optional<CheckPart>()>& next) override {
+    DataParallel& replica = *parts_.replica;
+    const memory::Scope scope(memory::Category::activations);
+    const OwnStatistics alone(*parts_.model, groups_.statistics, parts_.blocks_waited_s);
+    GradientCheck check(replica.parameters(), replica.reducer());
+    while (const std::optional<CheckPart> part = next()) {
+      const data::Batch& batch = part->batch;
+      check.begin_part();
+      const model::LossSum loss = parts_.model->loss(
+          parts_.runner->forward(batch.input, {seed_, step_, part->leaf}), batch);
+      check.add(loss.sum);
+    }
+    return check.worst();
+  }
+
+  std::optional<ParameterUse> take_use_news() override {
+    return parts_.replica->reducer().graph().take_news();
+  }
+
+  std::vector<TimedBucket> timed_buckets() const override {
+    std::vector<TimedBucket> buckets;
+    const GradientReducer& reducer = parts_.replica->reducer();
+    if (groups_.data.size() == 1) return buckets;
+    for (std::size_t b = 0; b < reducer.bucket_count(); ++b) {
+      buckets.push_back({reducer.bucket_name(b), reducer.bucket_bytes(b), reducer.bucket_times(b)});
+    }
+    return buckets;
+  }
 
   model::EvalSum evaluate(const data::Batch& batch) override {
     const at::NoGradGuard no_grad;
@@ -102,10 +172,53 @@ class ComposedSession : public Session {
     parts_.replica->set_updates(updates);
   }
 
+  const optim::LossScale* loss_scale() const override { return parts_.replica->loss_scale(); }
+  void set_loss_scale(const optim::LossScaleState& state) override {
+    parts_.replica->set_loss_scale(state);
+  }
+  std::optional<NotFinite> not_finite() const override {
+    return parts_.replica->not_finite(parts_.model->block_names());
+  }
+
   SessionTimes take_times() override { return std::exchange(times_, {}); }
 
+  std::int64_t payload_bytes() const override {
+    std::int64_t bytes = groups_.world.payload_bytes();
+    if (&groups_.data != &groups_.world) bytes += groups_.data.payload_bytes();
+    if (groups_.statistics != nullptr) bytes += groups_.statistics->payload_bytes();
+    return bytes;
+  }
+
  private:
+  void run_blocks(const data::Batch& batch, std::int64_t leaf) {
+    const memory::Scope scope(memory::Category::activations);
+    model::LossSum loss;
+    comm::set_phase(flight_, comm::Phase::forward);
+    {
+      const Stopwatch watch(times_.forward_s);
+      loss = parts_.model->loss(parts_.runner->forward(batch.input, {seed_, step_, leaf}), batch);
+    }
+    count_as_sync(times_.forward_s);
+    const auto not_finite = parts_.runner->first_not_finite();
+    if (not_finite) parts_.replica->note_not_finite_output(*not_finite);
+    comm::set_phase(flight_, comm::Phase::backward);
+    {
+      const Stopwatch watch(times_.backward_s);
+      parts_.replica->backward(loss);
+    }
+    count_as_sync(times_.backward_s);
+  }
+
+  /// What collectives of the blocks took out of a phase.
+  void count_as_sync(double& phase_s) {
+    if (!parts_.blocks_waited_s) return;
+    const double waited_s = std::exchange(*parts_.blocks_waited_s, 0);
+    phase_s -= waited_s;
+    times_.sync_s += waited_s;
+  }
+
   SessionParts parts_;
+  Groups groups_;
   std::uint64_t seed_;
   comm::FlightRecorder* flight_;
   std::int64_t step_ = 0;
@@ -129,9 +242,7 @@ std::unique_ptr<Session> compose(const BuildSetting& setting, std::unique_ptr<mo
     row->apply(setting, parts);
   }
   LOCKSTEP_CHECK(parts.replica != nullptr, "no strategy of the plan updates the parameters");
-  return std::make_unique<ComposedSession>(std::move(parts),
-                                           static_cast<std::uint64_t>(setting.config.run.seed),
-                                           setting.flight);
+  return std::make_unique<ComposedSession>(std::move(parts), setting);
 }
 
 }  // namespace lockstep::parallel

@@ -11,12 +11,25 @@ namespace lockstep::parallel {
 /// Times of one rank's previous step in seconds: step, data, forward, backward, sync, optimizer.
 using RankTimes = std::array<float, 6>;
 
+/// Where the numbers of a rank's step first were not finite. It travels as one number.
+struct NotFiniteAt {
+  enum class Kind : std::uint8_t { nowhere, loss, output, gradient };
+  Kind kind = Kind::nowhere;
+  std::int64_t index = 0;  // of the block (output) or the parameter (gradient)
+
+  [[nodiscard]] float to_number() const;
+  [[nodiscard]] static NotFiniteAt from_number(float number);
+};
+
 /// What this rank adds to the sum of one step.
 struct StepControl {
   int stop_votes = 0;
   int restore_votes = 0;
   RankTimes times{};
   int abandon_votes = 0;  // 1 = this rank left micro-batches out: the step must not count
+  NotFiniteAt not_finite{};
+  float breach = 0;      // of a static graph: StaticGraph::breach
+  int memory_votes = 0;  // 1 = this rank ran out of memory: the step must be repeated, cut finer
 };
 
 /// The same numbers summed over all ranks and micro-batches: equal on every rank.
@@ -26,7 +39,11 @@ struct StepSums {
   int stop_votes = 0;
   int restore_votes = 0;
   int abandon_votes = 0;
-  std::vector<RankTimes> times;  // one per rank
+  int memory_votes = 0;
+  int memory_rank = -1;                 // the one that ran out of memory, where it was only one
+  std::vector<RankTimes> times;         // one per rank
+  std::vector<NotFiniteAt> not_finite;  // one per rank; looked for where the loss is scaled
+  std::int64_t micro_batches = 0;       // that had samples, of all ranks
 };
 
 /// A view of fp32 elements that are summed like gradients. Weights are exact up to 2^36.
@@ -45,11 +62,17 @@ class ControlBlock {
   [[nodiscard]] StepSums sums(std::span<const float> block) const;
   /// Whether any micro-batch on any rank gave this parameter a gradient.
   [[nodiscard]] bool used(std::span<const float> block, std::size_t parameter) const;
+  /// By parameter: how many micro-batches of all ranks gave it a gradient.
+  [[nodiscard]] std::span<const float> uses(std::span<const float> block) const;
+  /// By rank: what each says about its static graph.
+  [[nodiscard]] std::span<const float> breaches(std::span<const float> block) const;
   [[nodiscard]] std::span<float> buffers(std::span<float> block) const;
 
  private:
   int ranks_;
   std::size_t times_offset_;
+  std::size_t not_finite_offset_;
+  std::size_t breaches_offset_;
   std::size_t used_offset_;
   std::size_t buffers_offset_;
   std::size_t buffer_floats_;

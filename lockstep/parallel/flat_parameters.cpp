@@ -18,14 +18,18 @@ at::Tensor flat_zeros(std::int64_t count, at::ScalarType type, memory::Category 
 }  // namespace
 
 FlatParameters::FlatParameters(const std::vector<model::NamedTensor>& parameters,
-                               const config::OptimizerSection& optimizer, config::Dtype compute) {
+                               const config::OptimizerSection& optimizer, config::Dtype compute)
+    : compute_type_(compute) {
   const at::NoGradGuard no_grad;
-  const bool mixed = compute == config::Dtype::bf16;
+  const bool mixed = compute != config::Dtype::fp32;
   std::vector<std::string> names;
   std::vector<std::int64_t> counts;
   std::vector<at::Tensor> originals;
   for (const model::NamedTensor& p : parameters) {
-    if (!p.tensor.requires_grad()) continue;
+    if (!p.tensor.requires_grad()) {
+      freeze(p);
+      continue;
+    }
     LOCKSTEP_CHECK(p.tensor.is_floating_point(), "parameter " + p.name + " is not floating-point");
     names.push_back(p.name);
     counts.push_back(p.tensor.numel());
@@ -39,7 +43,7 @@ FlatParameters::FlatParameters(const std::vector<model::NamedTensor>& parameters
   using memory::Category;
   master_ =
       flat_zeros(layout_.total, at::kFloat, mixed ? Category::optimizer : Category::parameters);
-  if (mixed) compute_ = flat_zeros(layout_.total, at::kBFloat16, Category::parameters);
+  if (mixed) compute_ = flat_zeros(layout_.total, compute_scalar_type(), Category::parameters);
   const bool adamw = optimizer.name == config::OptimizerName::adamw;
   if (adamw || optimizer.momentum != 0) {
     moment1_ = flat_zeros(layout_.total, at::kFloat, Category::optimizer);
@@ -56,6 +60,15 @@ FlatParameters::FlatParameters(const std::vector<model::NamedTensor>& parameters
   refresh_compute();
 }
 
+/// Keeps its own memory; in the compute type, so that it meets the others in one.
+void FlatParameters::freeze(const model::NamedTensor& parameter) {
+  frozen_.push_back(parameter.tensor);
+  if (compute_type_ == config::Dtype::fp32 || parameter.keep_fp32) return;
+  if (!parameter.tensor.is_floating_point()) return;
+  const memory::Scope scope(memory::Category::parameters);
+  frozen_.back().set_data(parameter.tensor.to(compute_scalar_type()));
+}
+
 at::Tensor FlatParameters::view_of(const at::Tensor& flat, std::size_t index) const {
   return flat.as_strided(sizes_[index], strides_[index], layout_.slots[index].offset);
 }
@@ -70,7 +83,25 @@ void FlatParameters::broadcast(comm::Group& group) {
   if (group.size() == 1) return;
   const comm::Purpose purpose("the first parameters");
   group.broadcast(master_, 0)->wait();
+  const at::NoGradGuard no_grad;
+  for (const at::Tensor& parameter : frozen_) {
+    const at::Tensor whole = parameter.contiguous();
+    group.broadcast(whole, 0)->wait();
+    if (!whole.is_same(parameter)) parameter.copy_(whole);
+  }
   refresh_compute();
+}
+
+at::ScalarType FlatParameters::compute_scalar_type() const {
+  if (compute_type_ == config::Dtype::fp32) return at::kFloat;
+  return compute_type_ == config::Dtype::fp16 ? at::kHalf : at::kBFloat16;
+}
+
+std::vector<at::Tensor> FlatParameters::states() const {
+  std::vector<at::Tensor> states{master_};
+  if (moment1_.defined()) states.push_back(moment1_);
+  if (moment2_.defined()) states.push_back(moment2_);
+  return states;
 }
 
 void FlatParameters::refresh_compute() {
@@ -89,7 +120,7 @@ float* FlatParameters::moment2() {
 
 std::uint16_t* FlatParameters::compute() {
   if (!compute_.defined()) return nullptr;
-  return reinterpret_cast<std::uint16_t*>(compute_.mutable_data_ptr<at::BFloat16>());
+  return static_cast<std::uint16_t*>(compute_.mutable_data_ptr());
 }
 
 }  // namespace lockstep::parallel

@@ -22,13 +22,14 @@ struct ParameterViews {
   at::Tensor master;    // fp32
   at::Tensor moment1;   // undefined when the optimizer has none
   at::Tensor moment2;
-  bool low_precision = false;  // variable is a bf16 copy of master
+  bool low_precision = false;  // variable is a copy of master in the compute type
 };
 
 class FlatParameters {
  public:
   /// Moves the parameters into flat buffers: values stay, tensors become views, trainable
-  /// floating-point tensors only. With bf16 compute, all but keep_fp32 ones become bf16.
+  /// floating-point tensors only. With bf16 or fp16 compute, all but keep_fp32 ones become that,
+  /// also those that are not trained.
   FlatParameters(const std::vector<model::NamedTensor>& parameters,
                  const config::OptimizerSection& optimizer, config::Dtype compute);
 
@@ -36,21 +37,28 @@ class FlatParameters {
   [[nodiscard]] const optim::FlatLayout& layout() const { return layout_; }
   [[nodiscard]] std::vector<std::int64_t> counts() const;
 
-  /// Collective: every rank takes rank 0's masters.
+  /// Collective: every rank takes rank 0's masters, and its parameters that are not trained.
   void broadcast(comm::Group& group);
-  /// Writes the masters into the bf16 compute weights, after masters were loaded.
+  /// Writes the masters into the compute weights, after masters were loaded.
   void refresh_compute();
 
+  /// Masters and moments, whole.
+  [[nodiscard]] std::vector<at::Tensor> states() const;
   [[nodiscard]] float* master() { return master_.mutable_data_ptr<float>(); }
   [[nodiscard]] float* moment1();  // null when the optimizer has none
   [[nodiscard]] float* moment2();
-  [[nodiscard]] std::uint16_t* compute();  // null with fp32 compute
+  [[nodiscard]] std::uint16_t* compute();  // bits of bf16 or fp16; null with fp32 compute
+  [[nodiscard]] config::Dtype compute_type() const { return compute_type_; }
 
  private:
+  [[nodiscard]] at::ScalarType compute_scalar_type() const;
+  void freeze(const model::NamedTensor& parameter);
   [[nodiscard]] at::Tensor view_of(const at::Tensor& flat, std::size_t index) const;
 
+  config::Dtype compute_type_;
   optim::FlatLayout layout_;
   std::vector<ParameterViews> views_;
+  std::vector<at::Tensor> frozen_;  // the module's parameters that are not trained
   std::vector<std::vector<std::int64_t>> sizes_;
   std::vector<std::vector<std::int64_t>> strides_;
   at::Tensor master_;

@@ -10,11 +10,24 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/memory/category.h"
 #include "lockstep/optim/update.h"
+#include "lockstep/parallel/exchange/registry.h"
+#include "lockstep/parallel/sparse_rows.h"
 
 namespace lockstep::parallel {
+
+namespace {
+
+std::vector<std::string> names_of(const FlatParameters& parameters) {
+  std::vector<std::string> names;
+  for (const ParameterViews& views : parameters.views()) names.push_back(views.name);
+  return names;
+}
+
+}  // namespace
 
 class GradientReducer::ReadyHook : public torch::autograd::PostAccumulateGradHook {
  public:
@@ -37,10 +50,17 @@ GradientReducer::GradientReducer(FlatParameters& parameters,
       options_(options),
       buffers_(buffers),
       control_(group.size(), parameters.views().size(), buffers_.float_count()),
-      seen_(parameters.views().size(), false) {
+      seen_(parameters.views().size(), false),
+      graph_(names_of(parameters), options.static_graph) {
   const bool power_of_two = (options.leaves & (options.leaves - 1)) == 0;
   LOCKSTEP_CHECK(options.leaves >= 1 && (!options.ordered || power_of_two),
                  "an ordered sum needs a power of two of leaves on each rank");
+  if (group.size() > 1) {
+    exchange_ = make_exchange(
+        options.exchange,
+        {group, options.ordered ? comm::Order::tree : comm::Order::any, options.exchange_weight,
+         options.powersgd_rank, options.powersgd_from, options.seed});
+  }
   std::vector<std::size_t> backward_order(parameters.views().size());
   std::iota(backward_order.rbegin(), backward_order.rend(), std::size_t{0});
   adopt_plan(backward_order);
@@ -70,9 +90,41 @@ void GradientReducer::adopt_plan(const std::vector<std::size_t>& ready_order) {
   }
   buckets_ = std::vector<Bucket>(plan_.buckets.size());
   for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].name = name_of(b);
+  count_expected();
   spare_.clear();
   pending_.clear();
   current_ = new_flat();
+  if (exchange_ != nullptr) exchange_->adopt(contents());
+}
+
+/// A parameter of several dimensions is a matrix: its outermost dimension in memory by all others.
+std::vector<BucketContent> GradientReducer::contents() const {
+  std::vector<BucketContent> contents;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const BucketRange range = range_of(b);
+    BucketContent content{buckets_[b].name, range.count, {}, b + 1 == buckets_.size()};
+    for (std::size_t s = range.first_slot; s < range.first_slot + range.slots; ++s) {
+      const GradientSlot& slot = plan_.slots[s];
+      const at::Tensor& master = parameters_.views()[slot.parameter].master;
+      if (master.dim() < 2 || slot.count == 0) continue;
+      const auto outermost = std::max_element(master.strides().begin(), master.strides().end());
+      const std::int64_t rows = master.size(outermost - master.strides().begin());
+      content.matrices.push_back({slot.offset - range.offset, rows, slot.count / rows});
+    }
+    contents.push_back(std::move(content));
+  }
+  return contents;
+}
+
+/// A bucket is full without the parameters that are known to be unused: their slots stay zero.
+void GradientReducer::count_expected() {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const auto first =
+        plan_.slots.begin() + static_cast<std::ptrdiff_t>(plan_.buckets[b].first_slot);
+    buckets_[b].expected = static_cast<std::size_t>(
+        std::count_if(first, first + static_cast<std::ptrdiff_t>(plan_.buckets[b].slots),
+                      [&](const GradientSlot& slot) { return !graph_.is_unused(slot.parameter); }));
+  }
 }
 
 at::Tensor GradientReducer::new_flat() const {
@@ -108,11 +160,23 @@ BucketRange GradientReducer::range_of(std::size_t bucket) const {
   return range;
 }
 
-void GradientReducer::begin_step() {
+void GradientReducer::set_leaves(std::int64_t leaves) {
+  LOCKSTEP_CHECK(leaves >= 1 && !options_.ordered, "an ordered sum has a fixed number of leaves");
+  options_.leaves = leaves;
+}
+
+void GradientReducer::begin_step(bool summed, std::int64_t updates) {
   if (order_ == Order::observed) adopt_observed_order();
   leaf_ = 0;
+  summed_ = summed || group_.size() == 1;
+  if (exchange_ != nullptr) exchange_->begin_step(updates);
   next_bucket_ = 0;
-  for (Bucket& bucket : buckets_) bucket.started = false;
+  not_finite_ = {};
+  for (Bucket& bucket : buckets_) {
+    bucket.started = false;
+    bucket.times = {};
+  }
+  graph_.begin_step();
   buffers_.begin_step();
 }
 
@@ -120,7 +184,7 @@ void GradientReducer::begin_leaf() {
   LOCKSTEP_CHECK(leaf_ < options_.leaves, "more micro-batches in a step than were declared");
   if (leaf_ > 0) buffers_.begin_micro_batch();
   std::fill(seen_.begin(), seen_.end(), false);
-  for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].left = plan_.buckets[b].slots;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].left = buckets_[b].expected;
   for (const ParameterViews& views : parameters_.views()) views.variable.mutable_grad().reset();
 }
 
@@ -131,6 +195,7 @@ void GradientReducer::on_gradient(std::size_t parameter, const at::Tensor& varia
                        "got a second gradient in one micro-batch",
                        "run one backward per micro-batch: add the losses before backward"}});
   }
+  if (graph_.is_unused(parameter)) return graph_.note_unexpected(parameter);
   seen_[parameter] = true;
   at::Tensor& gradient = variable.mutable_grad();
   store(gradient, slot_of_[parameter]);
@@ -142,8 +207,11 @@ void GradientReducer::on_gradient(std::size_t parameter, const at::Tensor& varia
                                    plan_.slots[slot_of_[parameter]].offset);
   }
   if (order_ == Order::unknown && last_leaf()) observed_.push_back(parameter);
-  --buckets_[bucket_of_[parameter]].left;
-  if (last_leaf()) start_ready_buckets();
+  Bucket& bucket = buckets_[bucket_of_[parameter]];
+  --bucket.left;
+  if (!last_leaf()) return;
+  if (bucket.left == 0) bucket.times.ready_ns = comm::monotonic_ns();
+  start_ready_buckets();
 }
 
 /// Writes (first leaf, or ordered) or adds a gradient into its slot of the current flat buffer.
@@ -152,6 +220,8 @@ void GradientReducer::store(const at::Tensor& gradient, std::size_t slot) {
   const ParameterViews& views = parameters_.views()[place.parameter];
   float* into = current_.mutable_data_ptr<float>() + place.offset;
   const bool add = !options_.ordered && leaf_ > 0;
+  if (has_sparse_rows(gradient, views.master)) return store_rows(gradient, place, add);
+  if (unscale_ != 0) return store_scaled(gradient, place, add);
   const bool plain = gradient.scalar_type() == at::kFloat && gradient.layout() == at::kStrided &&
                      gradient.strides() == views.master.strides();
   if (plain && add) {
@@ -166,17 +236,61 @@ void GradientReducer::store(const at::Tensor& gradient, std::size_t slot) {
   }
 }
 
+void GradientReducer::store_rows(const at::Tensor& gradient, const GradientSlot& place, bool add) {
+  float* into = current_.mutable_data_ptr<float>() + place.offset;
+  if (!add) std::fill_n(into, place.count, 0.0F);
+  const bool finite = add_rows({into, static_cast<std::size_t>(place.count)}, gradient,
+                               unscale_ != 0 ? unscale_ : 1.0F);
+  if (finite || unscale_ == 0) return;
+  note_not_finite({NotFiniteAt::Kind::gradient, static_cast<std::int64_t>(place.parameter)});
+}
+
+/// One pass: widens, divides by the scale and looks for what is not finite.
+void GradientReducer::store_scaled(const at::Tensor& gradient, const GradientSlot& place,
+                                   bool add) {
+  const ParameterViews& views = parameters_.views()[place.parameter];
+  at::Tensor source = gradient.is_sparse() ? gradient.to_dense() : gradient;
+  const bool is_fp16 = source.scalar_type() == at::kHalf;
+  if (!is_fp16) source = source.to(at::kFloat);
+  if (source.strides() != views.master.strides()) {
+    source = at::empty_strided(views.master.sizes(), views.master.strides(), source.options())
+                 .copy_(source);
+  }
+  float* into = current_.mutable_data_ptr<float>() + place.offset;
+  const void* from = source.const_data_ptr();
+  const bool finite = is_fp16 ? optim::take_gradient(into, static_cast<const Fp16Bits*>(from),
+                                                     place.count, unscale_, add)
+                              : optim::take_gradient(into, static_cast<const float*>(from),
+                                                     place.count, unscale_, add);
+  if (finite) return;
+  note_not_finite({NotFiniteAt::Kind::gradient, static_cast<std::int64_t>(place.parameter)});
+}
+
+void GradientReducer::note_not_finite(const NotFiniteAt& where) {
+  if (not_finite_.kind == NotFiniteAt::Kind::nowhere) not_finite_ = where;
+}
+
 void GradientReducer::end_leaf(double loss_sum, std::int64_t weight, const StepControl& control) {
   const bool add = !options_.ordered && leaf_ > 0;
   for (std::size_t p = 0; p < seen_.size(); ++p) {
-    if (seen_[p] || add) continue;
+    if (seen_[p] || add || graph_.is_unused(p)) continue;
     const GradientSlot& slot = plan_.slots[slot_of_[p]];
     std::fill_n(current_.mutable_data_ptr<float>() + slot.offset, slot.count, 0.0F);
   }
   buffers_.end_micro_batch();
-  close_leaf_block(loss_sum, weight, last_leaf() ? control : StepControl{});
+  graph_.end_leaf(seen_, weight > 0);
+  StepControl own = last_leaf() ? control : StepControl{};
   if (last_leaf()) {
-    for (Bucket& bucket : buckets_) bucket.left = 0;
+    own.not_finite = not_finite_;
+    own.breach = graph_.breach();
+  }
+  close_leaf_block(loss_sum, weight, own);
+  if (last_leaf()) {
+    const std::int64_t now_ns = comm::monotonic_ns();
+    for (Bucket& bucket : buckets_) {
+      bucket.left = 0;
+      if (bucket.times.ready_ns == 0) bucket.times.ready_ns = now_ns;
+    }
     while (next_bucket_ < buckets_.size()) start(next_bucket_++);
     integer_work_ = buffers_.reduce_integers(group_);
     if (order_ == Order::unknown) order_ = Order::observed;
@@ -238,38 +352,56 @@ void GradientReducer::start(std::size_t index) {
   const BucketRange range = range_of(index);
   fold_pending(range);
   bucket.started = true;
-  if (group_.size() == 1) return;
-  const bool last = index + 1 == buckets_.size();
-  at::Tensor wire = current_.narrow(0, range.offset, range.count);
-  if (options_.reduce == config::Dtype::bf16 && !last) {
-    const memory::Scope scope(memory::Category::communication);
-    bucket.staged = wire.to(at::kBFloat16);
-    wire = bucket.staged;
+  if (exchange_ == nullptr) return;
+  if (summed_) {
+    exchange_->start(index, current_.narrow(0, range.offset, range.count));
+  } else if (index + 1 == buckets_.size()) {
+    start_control();
   }
-  const comm::Purpose purpose(bucket.name);
-  bucket.work = group_.all_reduce(wire, comm::ReduceOp::sum,
-                                  options_.ordered ? comm::Order::tree : comm::Order::any);
+  bucket.times.issued_ns = comm::monotonic_ns();
+}
+
+void GradientReducer::start_control() {
+  own_block_.assign(block().begin(), block().end());
+  const comm::Purpose purpose("the numbers of a step on its own");
+  control_work_ =
+      group_.all_reduce(current_.narrow(0, plan_.total, control_.size()), comm::ReduceOp::sum);
+}
+
+void GradientReducer::finish_buckets() {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    BucketTimes& times = buckets_[b].times;
+    const std::int64_t begin_ns = comm::monotonic_ns();
+    if (exchange_ != nullptr && summed_) times.done_ns = exchange_->finish(b);
+    times.end_wait(begin_ns, comm::monotonic_ns());
+  }
+  if (control_work_ != nullptr) std::exchange(control_work_, nullptr)->wait();
+  if (integer_work_ != nullptr) std::exchange(integer_work_, nullptr)->wait();
 }
 
 StepSums GradientReducer::wait() {
   LOCKSTEP_CHECK(leaf_ == options_.leaves, "a step ended before all of its micro-batches");
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    Bucket& bucket = buckets_[b];
-    if (bucket.work) bucket.work->wait();
-    bucket.work.reset();
-    if (!bucket.staged.defined()) continue;
-    const BucketRange range = range_of(b);
-    current_.narrow(0, range.offset, range.count).copy_(bucket.staged);
-    bucket.staged.reset();
-  }
-  if (integer_work_) integer_work_->wait();
-  integer_work_.reset();
+  finish_buckets();
   for (at::Tensor& sum : pending_) {
     if (sum.defined()) spare_.push_back(std::exchange(sum, at::Tensor()));
   }
   const std::int64_t terms = options_.leaves * group_.size();
+  StepSums sums = control_.sums(block());
+  gradient_weight_ = summed_ ? sums.weight : control_.sums(own_block_).weight;
+  if (sums.abandon_votes == 0) end_graph(sums);
   buffers_.finish_step(control_.buffers(block()), terms);
-  return control_.sums(block());
+  return sums;
+}
+
+void GradientReducer::end_graph(const StepSums& sums) {
+  const std::span<const float> numbers = std::as_const(*this).block();
+  const GraphSums graph{control_.uses(numbers), control_.breaches(numbers), sums.micro_batches,
+                        sums.micro_batches == options_.leaves * group_.size()};
+  const auto is_breach = [](float breach) { return breach != 0; };
+  if (std::any_of(graph.breaches.begin(), graph.breaches.end(), is_breach)) {
+    buffers_.begin_micro_batch();  // the step does not count
+  }
+  if (graph_.end_step(group_, graph)) count_expected();
 }
 
 /// Collective, once: all ranks take rank 0's order of the first step, if it differs from the
@@ -301,8 +433,20 @@ std::span<const float> GradientReducer::gradient(std::size_t parameter) const {
   return {current_.const_data_ptr<float>() + slot.offset, static_cast<std::size_t>(slot.count)};
 }
 
+const std::string& GradientReducer::bucket_name(std::size_t bucket) const {
+  return buckets_.at(bucket).name;
+}
+
+std::int64_t GradientReducer::bucket_bytes(std::size_t bucket) const {
+  return range_of(bucket).count * static_cast<std::int64_t>(sizeof(float));
+}
+
+const BucketTimes& GradientReducer::bucket_times(std::size_t bucket) const {
+  return buckets_.at(bucket).times;
+}
+
 bool GradientReducer::used(std::size_t parameter) const {
-  return control_.used(block(), parameter);
+  return control_.used(summed_ ? block() : std::span<const float>(own_block_), parameter);
 }
 
 }  // namespace lockstep::parallel

@@ -83,6 +83,22 @@ void ModuleBuffers::finish_step(std::span<const float> sums, std::int64_t terms)
   if (!integers_.empty()) unflatten(integer_max_, integers_);
 }
 
+std::vector<at::Tensor> ModuleBuffers::copy() const {
+  std::vector<at::Tensor> copies;
+  for (const auto* list : {&floats_, &integers_}) {
+    for (const at::Tensor& t : *list) copies.push_back(t.clone());
+  }
+  return copies;
+}
+
+void ModuleBuffers::write(const std::vector<at::Tensor>& copies) {
+  const at::NoGradGuard no_grad;
+  auto from = copies.begin();
+  for (const auto* list : {&floats_, &integers_}) {
+    for (const at::Tensor& t : *list) t.copy_(*from++);
+  }
+}
+
 void ModuleBuffers::broadcast(comm::Group& group) {
   if (group.size() == 1) return;
   const at::NoGradGuard no_grad;

@@ -28,6 +28,9 @@ class ModuleBuffers {
   [[nodiscard]] std::unique_ptr<comm::Work> reduce_integers(comm::Group& group);
   /// \param sums floating buffers summed over `terms` micro-batches.
   void finish_step(std::span<const float> sums, std::int64_t terms);
+  /// Copies of all values as they are now, and back from such copies.
+  [[nodiscard]] std::vector<at::Tensor> copy() const;
+  void write(const std::vector<at::Tensor>& copies);
   /// Collective: every rank takes rank 0's.
   void broadcast(comm::Group& group);
 

@@ -24,6 +24,7 @@ namespace lockstep::parallel {
 struct Groups {
   comm::Group& world;
   comm::Group& data;
+  comm::Group* statistics = nullptr;  // of batch normalisation over ranks; null where there is none
 };
 
 /// All a strategy may look at.
@@ -40,6 +41,9 @@ struct SessionParts {
   std::unique_ptr<model::Model> model;
   std::unique_ptr<BlockRunner> runner;    // how blocks are run
   std::unique_ptr<DataParallel> replica;  // how gradients are summed and parameters updated
+  /// Set where blocks have collectives: then ranks without samples run them with no rows, so that
+  /// none is missing. The seconds that they kept this rank waiting, since somebody took them.
+  std::shared_ptr<double> blocks_waited_s;
 };
 
 struct Strategy {

@@ -49,7 +49,8 @@ class Extremes {
     config.batch.micro_batch = up_to(1'000'000'000);
     config.batch.accumulation = up_to(
         std::min<std::int64_t>(1'000'000, 1'000'000'000'000 / *config.batch.micro_batch / 16));
-    config.precision.compute = random_() % 2 == 0 ? config::Dtype::bf16 : config::Dtype::fp32;
+    config.precision.compute =
+        std::array{config::Dtype::fp32, config::Dtype::bf16, config::Dtype::fp16}.at(random_() % 3);
     config.precision.reduce = random_() % 2 == 0 ? config::Dtype::bf16 : config::Dtype::fp32;
     config.optimizer.name =
         random_() % 2 == 0 ? config::OptimizerName::adamw : config::OptimizerName::sgd;

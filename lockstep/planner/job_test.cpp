@@ -29,6 +29,20 @@ TEST(Job, SurvivesTheTripThroughJson) {
   EXPECT_EQ(parallel::to_json_text(back.plan), parallel::to_json_text(job.plan));
 }
 
+TEST(Job, CarriesTheOtherCutsOfAFoundBatch) {
+  Job job = some_job();
+  EXPECT_FALSE(job_from_json_text(to_json_text(job)).search.has_value());
+  parallel::ParallelPlan finer = job.plan;
+  finer.batch.micro_batch = 4;
+  job.search = {{finer}, true, 1'000'000, "runs/.lockstep/a.json", "{\"ranks\":2}", "because"};
+  const Job back = job_from_json_text(to_json_text(job));
+  ASSERT_TRUE(back.search.has_value());
+  ASSERT_EQ(back.search->finer.size(), 1U);
+  EXPECT_EQ(back.search->finer[0].batch.micro_batch, 4);
+  EXPECT_TRUE(back.search->probes);
+  EXPECT_EQ(to_json_text(back), to_json_text(job));
+}
+
 TEST(Job, RefusesTextThatIsNotAJob) {
   for (const char* text :
        {"", "3", "{}", "{\"run_dir\":\"a\",\"resume\":\"b\"}",

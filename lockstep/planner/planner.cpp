@@ -7,6 +7,7 @@
 #include "lockstep/base/saturated.h"
 #include "lockstep/config/batch_shape.h"
 #include "lockstep/parallel/cost/strategy_cost.h"
+#include "lockstep/planner/batch_cuts.h"
 
 namespace lockstep::planner {
 namespace {
@@ -45,10 +46,8 @@ std::vector<const parallel::StrategyCost*> rows_of(const parallel::ParallelPlan&
   return rows;
 }
 
-}  // namespace
-
-parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host, int world_size,
-                                 std::int64_t data_bytes) {
+parallel::ParallelPlan plan_as_written(const config::RunConfig& config, const Host& host,
+                                       int world_size, std::int64_t data_bytes) {
   config::BatchShapeResult batch = config::settle_batch(config, world_size);
   std::vector<Problem> problems = std::move(batch.problems);
   std::vector<Problem> model_problems = model::check_model(config.model);
@@ -58,6 +57,7 @@ parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& ho
   append(problems, std::move(model_problems));
   parallel::ParallelPlan plan;
   plan.strategies = {"data_parallel"};
+  if (config.parallel.sync_batch_norm) plan.strategies.emplace_back("sync_batch_norm");
   plan.degree = {1, world_size, 1};
   plan.batch = batch.shape;
   set_buckets(config.parallel, model.parameters(), plan);
@@ -67,6 +67,15 @@ parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& ho
   if (!problems.empty()) throw UsageError(std::move(problems));
   for (const parallel::StrategyCost* row : rows) row->estimate(setting, plan);
   return plan;
+}
+
+}  // namespace
+
+parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host, int world_size,
+                                 std::int64_t data_bytes) {
+  parallel::ParallelPlan plan = plan_as_written(config, host, world_size, data_bytes);
+  if (!config.batch.finds_micro_batch) return plan;
+  return batch_cuts(config, host, world_size, data_bytes).cuts.front();
 }
 
 }  // namespace lockstep::planner

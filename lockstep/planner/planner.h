@@ -7,7 +7,8 @@
 
 namespace lockstep::planner {
 
-/// The plan of `config` on `world_size` ranks of `host`.
+/// The plan of `config` on `world_size` ranks of `host`; with batch.micro_batch = "auto" the first
+/// of batch_cuts().
 /// \param data_bytes what the data sets take in each rank's memory (data::DataSize).
 /// \throws UsageError with every problem of batch, model and strategy.
 [[nodiscard]] parallel::ParallelPlan make_plan(const config::RunConfig& config, const Host& host,

@@ -8,6 +8,7 @@
 #include "lockstep/config/parse.h"
 #include "lockstep/metrics/events_file.h"
 #include "lockstep/parallel/plan/parallel_plan.h"
+#include "lockstep/planner/batch_cuts.h"
 #include "lockstep/rundir/start.h"
 
 namespace lockstep::rundir {
@@ -120,7 +121,8 @@ std::vector<std::string> set_aside_earlier(const planner::Job& job, const StartP
 
 void write_job_files(const planner::Job& job) {
   const fs::path dir = job.run_dir;
-  metrics::write_whole_file(dir / "config.json", config::to_json_text(job.config) + "\n");
+  const config::RunConfig config = planner::with_found_batch(job.config, job.plan);
+  metrics::write_whole_file(dir / "config.json", config::to_json_text(config) + "\n");
   metrics::write_whole_file(dir / "plan.json", parallel::to_json_text(job.plan) + "\n");
 }
 

@@ -24,7 +24,8 @@ struct StartPoint {
 /// \throws EnvironmentFault (LS-3051).
 std::vector<std::string> set_aside_earlier(const planner::Job& job, const StartPoint& start);
 
-/// Writes config.json and plan.json to the run directory, each whole or not at all.
+/// Writes config.json (with the micro-batch that was found) and plan.json to the run directory,
+/// each whole or not at all.
 /// \throws EnvironmentFault (LS-3051).
 void write_job_files(const planner::Job& job);
 

@@ -7,6 +7,7 @@
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/planner/batch_cuts.h"
 #include "lockstep/rundir/start.h"
 #include "lockstep/topology/mesh.h"
 
@@ -46,7 +47,7 @@ void CheckpointObserver::save(const engine::TrainState& state) {
   if (saved_step_ == state.step) return;
   comm::set_phase(flight_, comm::Phase::checkpoint);
   checkpoint::SaveInfo info;
-  info.config_json = config::to_json_text(job_.config);
+  info.config_json = config::to_json_text(planner::with_found_batch(job_.config, job_.plan));
   info.config_hash = config::config_hash(job_.config);
   info.seed = job_.config.run.seed;
   info.layout = "data=" + std::to_string(job_.plan.batch.data_ranks);

@@ -7,6 +7,7 @@
 #include "lockstep/base/run_dir.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/rundir/found_batch.h"
 #include "lockstep/rundir/run_check.h"
 #include "lockstep/rundir/start.h"
 #include "lockstep/topology/cluster.h"
@@ -31,7 +32,8 @@ Assignment make_job(const RankArgs& args, int world_size) {
   Assignment made;
   planner::Job& job = made.job;
   rundir::RunCheck check(config::parse_run_file(args.config_file, args.sets));
-  auto plan = check.plan(check.config(), probe_host(), world_size);
+  const Host host = probe_host();
+  auto plan = check.plan(check.config(), host, world_size);
   check.check_data();
   rundir::CheckedRun run = check.checked(std::move(plan));
   job.config = std::move(run.config);
@@ -43,6 +45,8 @@ Assignment make_job(const RankArgs& args, int world_size) {
   made.finished = rundir::finished_summary(job);
   made.is_done = made.finished.has_value();
   if (made.is_done) return made;
+  rundir::settle_micro_batch(job, host, run.data_size.resident_bytes);
+  if (job.search) made.notes.push_back(job.search->because);
   job.run_dir = make_run_dir(args.run_dir, job.config.run.name).string();
   made.locks = rundir::lock_folders(job);
   return made;

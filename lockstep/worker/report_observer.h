@@ -2,8 +2,13 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/engine/observer.h"
+#include "lockstep/engine/values/straggler.h"
 #include "lockstep/metrics/console.h"
 #include "lockstep/metrics/events_file.h"
 #include "lockstep/metrics/report_line.h"
@@ -16,6 +21,8 @@ class ReportSink {
   /// \param report_fd -1 = draw on standard output.
   ReportSink(int report_fd, bool quiet, bool color);
   void send(const metrics::ReportLine& line);
+  /// \param json the report as a line, which its caller has anyway.
+  void send(const engine::StepReport& report, const std::string& json);
   void show_plan(const parallel::ParallelPlan& plan, const std::string& title);
 
  private:
@@ -25,15 +32,24 @@ class ReportSink {
 
 class ReportObserver : public engine::Observer {
  public:
-  /// \param events and \param sink outlive it.
-  ReportObserver(metrics::EventsFile& events, ReportSink& sink) : events_(events), sink_(sink) {}
+  /// \param events and \param sink outlive it. \param hosts of all ranks, for people.
+  ReportObserver(metrics::EventsFile& events, ReportSink& sink, std::vector<std::string> hosts)
+      : events_(events), sink_(sink), hosts_(std::move(hosts)) {}
   [[nodiscard]] engine::Answer on_step(const engine::StepReport& report,
                                        const engine::TrainState& state) override;
   void on_eval(const engine::EvalReport& report) override;
+  /// The rank that was named last as the one that the others wait for.
+  [[nodiscard]] std::optional<int> straggler() const { return straggler_; }
+  [[nodiscard]] const std::vector<std::string>& hosts() const { return hosts_; }
 
  private:
+  void tell(const engine::Straggler& straggler, std::int64_t step);
+
   metrics::EventsFile& events_;
   ReportSink& sink_;
+  std::vector<std::string> hosts_;
+  engine::StragglerWatch watch_;
+  std::optional<int> straggler_;
 };
 
 }  // namespace lockstep::worker

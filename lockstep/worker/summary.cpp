@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <numeric>
 
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/config/parse.h"
@@ -14,6 +16,11 @@
 
 namespace lockstep::worker {
 namespace {
+
+double mean(const std::vector<double>& values) {
+  if (values.empty()) return 0;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -53,6 +60,11 @@ void add_times(engine::PhaseTimes& sum, const engine::PhaseTimes& t, double fact
   sum.optimizer_s += factor * t.optimizer_s;
 }
 
+/// NaN is worse than any number.
+bool is_worse(const engine::GradientCheckReport& a, const engine::GradientCheckReport& b) {
+  return std::isnan(a.worst_relative) || a.worst_relative >= b.worst_relative;
+}
+
 }  // namespace
 
 double matmul_flops_per_s(config::Dtype compute) {
@@ -60,6 +72,7 @@ double matmul_flops_per_s(config::Dtype compute) {
   constexpr std::int64_t kSize = 768;
   constexpr double kSampleSeconds = 0.01;
   constexpr int kSamples = 8;  // the fastest counts: whatever else runs on the machine only slows
+  // fp16 is multiplied in fp32 here (model/products.h).
   const at::ScalarType type = compute == config::Dtype::bf16 ? at::kBFloat16 : at::kFloat;
   const at::Tensor a = at::ones({kSize, kSize}, at::TensorOptions().dtype(type));
   at::Tensor b = at::matmul(a, a);
@@ -90,12 +103,32 @@ engine::Answer SummaryObserver::on_step(const engine::StepReport& report,
     comm_bytes_.push_back(static_cast<double>(report.comm_bytes));
   }
   if (steps_seen_ > 2) {  // per_rank tells of the step before this one; its first is the warm-up
-    for (const engine::PhaseTimes& t : report.per_rank) {
-      add_times(time_sum_, t, 1);
-      time_terms_ += 1;
+    time_sums_.resize(report.per_rank.size());
+    for (std::size_t r = 0; r < time_sums_.size(); ++r) {
+      add_times(time_sums_[r], report.per_rank[r], 1);
     }
+    time_terms_ += 1;
+  }
+  if (report.parameter_use) parameter_use_ = report.parameter_use;
+  if (report.gradient_check && !(worst_check_ && is_worse(*worst_check_, *report.gradient_check))) {
+    worst_check_ = report.gradient_check;
   }
   return engine::Answer::go_on;
+}
+
+void SummaryObserver::set_findings(std::vector<std::string> hosts, std::optional<int> straggler) {
+  hosts_ = std::move(hosts);
+  straggler_ = straggler;
+}
+
+void SummaryObserver::add_rank_times(engine::RunSummary& summary) const {
+  if (time_terms_ == 0) return;
+  const auto ranks = static_cast<double>(time_sums_.size());
+  for (const engine::PhaseTimes& sum : time_sums_) {
+    summary.per_rank.emplace_back();
+    add_times(summary.per_rank.back(), sum, 1 / time_terms_);
+    add_times(summary.mean_times, sum, 1 / (time_terms_ * ranks));
+  }
 }
 
 engine::RunSummary SummaryObserver::summarize(const planner::Job& job, const std::string& status,
@@ -112,7 +145,11 @@ engine::RunSummary SummaryObserver::summarize(const planner::Job& job, const std
   summary.train_s = train_s_;
   const double units = summary.counts_tokens ? tokens_ : samples_;
   if (train_s_ > 0) summary.samples_or_tokens_per_s = units / train_s_;
-  if (time_terms_ > 0) add_times(summary.mean_times, time_sum_, 1 / time_terms_);
+  add_rank_times(summary);
+  summary.hosts = hosts_;
+  if (summary.per_rank.size() > 1) summary.straggler = straggler_;
+  summary.gradient_check = worst_check_;
+  summary.parameter_use = parameter_use_;
 
   const at::Tensor memory_rows = gather_memory(world);
   const auto columns = memory_rows.size(1);
@@ -128,7 +165,10 @@ engine::RunSummary SummaryObserver::summarize(const planner::Job& job, const std
   summary.planned_step_s = job.plan.step_s;
   summary.measured_step_s = median(step_s_);
   summary.planned_comm_bytes = job.plan.comm_bytes_per_step;
-  summary.measured_comm_bytes = static_cast<std::int64_t>(median(comm_bytes_));
+  // Local steps send nearly nothing most of the time.
+  const bool averages = job.config.parallel.local_steps > 1;
+  summary.measured_comm_bytes =
+      static_cast<std::int64_t>(averages ? mean(comm_bytes_) : median(comm_bytes_));
 
   const model::ModelStats stats = model::model_stats(job.config.model, job.config.data.seq_len);
   at::Tensor rate = at::full({1}, matmul_flops_per_s(job.config.precision.compute),

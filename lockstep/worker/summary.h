@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,16 +20,26 @@ class SummaryObserver : public engine::Observer {
   [[nodiscard]] engine::Answer on_step(const engine::StepReport& report,
                                        const engine::TrainState& state) override;
 
+  /// What others found out, for the summary. \param hosts of all ranks. \param straggler that was
+  /// named.
+  void set_findings(std::vector<std::string> hosts, std::optional<int> straggler);
+
   /// Collective: gathers memory over ranks and measures the matmul rate for mfu.
   [[nodiscard]] engine::RunSummary summarize(const planner::Job& job, const std::string& status,
                                              const engine::TrainState& state, comm::Group& world);
 
  private:
+  void add_rank_times(engine::RunSummary& summary) const;
+
   std::int64_t resumed_step_;
   std::vector<double> step_s_;  // without the first step, which warms up
   std::vector<double> comm_bytes_;
-  engine::PhaseTimes time_sum_;  // over ranks and steps
-  double time_terms_ = 0;
+  std::vector<engine::PhaseTimes> time_sums_;  // by rank, over steps
+  double time_terms_ = 0;                      // steps
+  std::vector<std::string> hosts_;
+  std::optional<int> straggler_;
+  std::optional<engine::GradientCheckReport> worst_check_;
+  std::optional<parallel::ParameterUse> parameter_use_;
   double samples_ = 0;
   double tokens_ = 0;
   double train_s_ = 0;

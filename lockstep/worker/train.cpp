@@ -24,8 +24,10 @@
 #include "lockstep/rundir/earlier_run.h"
 #include "lockstep/rundir/start.h"
 #include "lockstep/topology/mesh.h"
+#include "lockstep/worker/batch_finder.h"
 #include "lockstep/worker/checkpoint_observer.h"
 #include "lockstep/worker/flight_file.h"
+#include "lockstep/worker/host_names.h"
 #include "lockstep/worker/job_source.h"
 #include "lockstep/worker/report_observer.h"
 #include "lockstep/worker/stop_observer.h"
@@ -47,7 +49,8 @@ std::unique_ptr<comm::Group> join(const config::RankEnv& env,
 class TrainJob {
  public:
   TrainJob(const RankArgs& args, const config::RankEnv& env)
-      : flight_(std::make_shared<comm::FlightRecorder>(env.rank, env.world_size)),
+      : env_(env),
+        flight_(std::make_shared<comm::FlightRecorder>(env.rank, env.world_size)),
         world_(join(env, flight_)),
         assigned_(obtain_job(args, *world_)),
         mesh_(job_.plan.degree) {
@@ -69,20 +72,35 @@ class TrainJob {
         memory::Category::buffers,
         data.train->resident_bytes() + (data.eval ? data.eval->resident_bytes() : 0));
     const data::Sampler sampler(data.train->size(), seed(), job_.plan.batch.global_batch);
-    data::Loader loader(*data.train, sampler,
-                        engine::leaves_of_rank(job_.plan.batch, world_->rank()),
-                        {seed(), job_.config.data.workers, job_.config.data.prefetch});
     const auto session =
-        parallel::compose({job_.config, job_.plan, mesh_, {*world_, *world_}, flight_.get()},
+        parallel::compose({job_.config, job_.plan, mesh_, groups(), flight_.get()},
                           model::make_model(job_.config.model, job_.config.data.seq_len, seed()),
                           parallel::strategies());
     memory::release_cached();  // the weights as the model made them, before they became flat
+    BatchFinder finder(assigned_.job, *world_, env_, sink_ ? &*sink_ : nullptr);
+    finder.find(*session, *data.train, sampler);
+    data::Loader loader(*data.train, sampler,
+                        engine::leaves_of_rank(job_.plan.batch, world_->rank()),
+                        {seed(), job_.config.data.workers, job_.config.data.prefetch});
     engine::Trainer trainer({job_.config, job_.plan, *session, *world_, sampler, loader,
-                             data.eval.get(), data.train->counts_tokens(), flight_.get()});
+                             data.eval.get(), data.train->counts_tokens(), flight_.get(),
+                             data.train.get(), finder.finer()});
+    trainer.add_observer(finder);
     return train(trainer, sampler);
   }
 
  private:
+  /// Collective. Statistics have a group of their own: in that of the gradients they would wait
+  /// behind buckets.
+  parallel::Groups groups() {
+    parallel::Groups groups{*world_, *world_};
+    if (job_.config.parallel.sync_batch_norm && world_->size() > 1) {
+      statistics_ = comm::join_beside_world(env_, "batch norm", flight_);
+      groups.statistics = statistics_.get();
+    }
+    return groups;
+  }
+
   Exit already_done() {
     if (sink_ && assigned_.finished) {
       sink_->send(metrics::Note{rundir::already_done_text()});
@@ -106,6 +124,7 @@ class TrainJob {
         return Exit::ok;
       }
     }
+    const std::vector<std::string> hosts = gather_host_names(*world_, env_.host_id);
     std::optional<metrics::EventsFile> events;
     std::optional<ReportObserver> reports;
     if (sink_) {
@@ -114,7 +133,7 @@ class TrainJob {
       }
       rundir::write_job_files(job_);
       events.emplace(std::filesystem::path(job_.run_dir) / "events.jsonl", trainer.state().step);
-      reports.emplace(*events, *sink_);
+      reports.emplace(*events, *sink_, hosts);
       trainer.add_observer(*reports);
     }
     SummaryObserver summary(start.step);
@@ -125,6 +144,7 @@ class TrainJob {
     const engine::Outcome outcome = trainer.run();
     const bool stopped = outcome == engine::Outcome::stopped;
     if (stopped || job_.config.checkpoint.every > 0) checkpoint.save(trainer.state());
+    summary.set_findings(hosts, reports ? reports->straggler() : std::nullopt);
     finish(summary, trainer, stopped ? "stopped" : "done");
     flight_->finish();
     return stopped ? Exit::requeue : Exit::ok;
@@ -185,8 +205,10 @@ class TrainJob {
     summary = *earlier;
   }
 
+  const config::RankEnv& env_;
   std::shared_ptr<comm::FlightRecorder> flight_;
   std::unique_ptr<comm::Group> world_;
+  std::unique_ptr<comm::Group> statistics_;  // null where batch normalisation is each rank's own
   Assignment assigned_;
   const planner::Job& job_ = assigned_.job;
   Mesh mesh_;

@@ -1,25 +1,38 @@
-// docs/cli.md and docs/config.md are what the program prints: a changed flag or key takes its page
-// along.
+// docs/cli.md, docs/config.md and docs/run.schema.json are what the program prints: a changed flag
+// or key takes them along.
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/support/run_program.h"
 
 namespace lockstep::test {
 namespace {
 
-void expect_document(const std::string& name) {
-  const ProgramResult result = run_program({program("lockstep"), "help", "--markdown", name});
+/// \param flags of `lockstep help`.
+void expect_document(const std::string& path, const std::vector<std::string>& flags) {
+  std::vector<std::string> argv{program("lockstep"), "help"};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  const ProgramResult result = run_program(argv);
   ASSERT_EQ(result.exit_code, 0) << result.describe();
-  const std::string path = "docs/" + name + ".md";
+  std::string command = "build/release/bin/lockstep help";
+  for (const std::string& flag : flags) command += " " + flag;
   EXPECT_EQ(read_file(std::string(LOCKSTEP_SOURCE_DIR) + "/" + path), result.out)
-      << "write it anew: build/release/bin/lockstep help --markdown " << name << " > " << path;
+      << "write it anew: " << command << " > " << path;
 }
 
-TEST(Documents, TheConfigurationPageIsWhatTheProgramPrints) { expect_document("config"); }
+TEST(Documents, TheConfigurationPageIsWhatTheProgramPrints) {
+  expect_document("docs/config.md", {"--markdown", "config"});
+}
 
-TEST(Documents, TheCommandLinePageIsWhatTheProgramPrints) { expect_document("cli"); }
+TEST(Documents, TheCommandLinePageIsWhatTheProgramPrints) {
+  expect_document("docs/cli.md", {"--markdown", "cli"});
+}
+
+TEST(Documents, TheSchemaOfTheConfigurationIsWhatTheProgramPrints) {
+  expect_document("docs/run.schema.json", {"--schema"});
+}
 
 }  // namespace
 }  // namespace lockstep::test

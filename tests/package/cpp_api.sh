@@ -8,6 +8,10 @@ scratch=$(mktemp -d)
 trap 'rm -rf "${scratch}"' EXIT
 
 cmake --install "${binary_dir}" --prefix "${scratch}/prefix" >"${scratch}/install.log"
+for file in bash-completion/completions/lockstep zsh/site-functions/_lockstep \
+  fish/vendor_completions.d/lockstep.fish lockstep/run.schema.json; do
+  [[ -s "${scratch}/prefix/share/${file}" ]] || { echo "share/${file} was not installed"; exit 1; }
+done
 cmake -S "${source_dir}/examples/cpp_api" -B "${scratch}/build" -G Ninja \
   -DCMAKE_PREFIX_PATH="${scratch}/prefix" -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror'
 cmake --build "${scratch}/build"

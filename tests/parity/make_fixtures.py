@@ -22,6 +22,12 @@ CASES = {
     "resnet20": dict(family="resnet", depth=20, optimizer="sgd", lr=1e-4, stride=4),
     "gpt": dict(family="gpt", layers=2, width=64, heads=4, vocab_size=96, seq_len=32,
                 optimizer="adamw", lr=1e-3, stride=1),
+    # torch.amp: autocast to float16 and GradScaler as they are when nothing is said.
+    "mlp_fp16": dict(family="mlp", layers=3, width=256, optimizer="sgd", lr=0.05, compute="fp16", steps=15,
+                     stride=64),
+    "resnet20_fp16": dict(family="resnet", depth=20, optimizer="sgd", lr=1e-4, compute="fp16", stride=64),
+    "gpt_fp16": dict(family="gpt", layers=2, width=64, heads=4, vocab_size=96, seq_len=32, optimizer="adamw",
+                     lr=1e-3, compute="fp16", steps=30, stride=16),
 }
 FULL = {"gpt_full": dict(family="gpt", layers=6, width=384, heads=6, vocab_size=128, seq_len=256,
                          optimizer="adamw", lr=1e-3, stride=16, batch=4)}
@@ -178,8 +184,18 @@ def optimizer(c, m):
     return torch.optim.SGD(m.parameters(), c["lr"], momentum=0.9, weight_decay=5e-4)
 
 
-def loss_of(net, x, y):
-    return F.cross_entropy(net(x).flatten(0, -2), y.flatten())
+def loss_of(c, net, x, y):
+    with torch.autocast("cpu", torch.float16, enabled="compute" in c):
+        out = net(x)
+    return F.cross_entropy(out.float().flatten(0, -2), y.flatten())
+
+
+def scaler(c):
+    return torch.amp.GradScaler("cpu", enabled="compute" in c)
+
+
+def update(scale, opt):
+    scale.step(opt); scale.update(); opt.zero_grad()
 
 
 def flat(m):
@@ -188,24 +204,24 @@ def flat(m):
 
 def train_split(c):
     """One process, the batch in RANKS parts, gradients added."""
-    m = make(c); opt = optimizer(c, m); losses = []; size = c.get("batch", BATCH)
-    for step in range(STEPS):
+    m = make(c); opt = optimizer(c, m); losses = []; size = c.get("batch", BATCH); scale = scaler(c)
+    for step in range(c.get("steps", STEPS)):
         total = 0.0
         for r in range(RANKS):
             x, y = batch(c, step, r * size // RANKS, size // RANKS)
-            l = loss_of(m, x, y) / RANKS; l.backward(); total += l.item()
-        opt.step(); opt.zero_grad(); losses.append(total)
+            l = loss_of(c, m, x, y) / RANKS; scale.scale(l).backward(); total += l.item()
+        update(scale, opt); losses.append(total)
     return losses, flat(m)
 
 
 def train_ddp(rank, c, store, out):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS)
-    m = make(c); opt = optimizer(c, m); losses = []; size = c.get("batch", BATCH)
+    m = make(c); opt = optimizer(c, m); losses = []; size = c.get("batch", BATCH); scale = scaler(c)
     net = nn.parallel.DistributedDataParallel(m, broadcast_buffers=False)
-    for step in range(STEPS):
+    for step in range(c.get("steps", STEPS)):
         x, y = batch(c, step, rank * size // RANKS, size // RANKS)
-        l = loss_of(net, x, y); l.backward(); opt.step(); opt.zero_grad()
+        l = loss_of(c, net, x, y); scale.scale(l).backward(); update(scale, opt)
         mean = l.detach().clone(); dist.all_reduce(mean); losses.append(mean.item() / RANKS)
     if rank == 0: torch.save((losses, flat(m)), out)
     dist.destroy_process_group()

@@ -34,19 +34,24 @@ std::string current_test() {
   return std::string(info->test_suite_name()) + "." + info->name();
 }
 
+comm::GroupOptions rank_options(int size) {
+  comm::GroupOptions options;
+  options.rank = std::atoi(std::getenv("LOCKSTEP_TEST_RANK"));
+  options.size = size;
+  options.store_port = std::atoi(std::getenv("LOCKSTEP_TEST_PORT"));
+  options.join_deadline = std::chrono::seconds(30);
+  options.deadline = std::chrono::seconds(30);
+  return options;
+}
+
 [[noreturn]] void run_as_rank(int size, const std::function<void(comm::Group&)>& body,
                               comm::Backend backend, const HostOf& host_of) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   int status = 0;
   try {
-    comm::GroupOptions options;
-    options.rank = std::atoi(std::getenv("LOCKSTEP_TEST_RANK"));
-    options.size = size;
+    comm::GroupOptions options = rank_options(size);
     options.backend = backend;
     if (host_of) options.host_id = host_of(options.rank);
-    options.store_port = std::atoi(std::getenv("LOCKSTEP_TEST_PORT"));
-    options.join_deadline = std::chrono::seconds(30);
-    options.deadline = std::chrono::seconds(30);
     const auto group = comm::make_group(options);
     body(*group);
     if (testing::Test::HasFailure()) status = 1;
@@ -98,6 +103,12 @@ std::string slurp(const fs::path& path) {
 }
 
 }  // namespace
+
+std::unique_ptr<comm::Group> join_another(const comm::Group& group, const std::string& name) {
+  comm::GroupOptions options = rank_options(group.size());
+  options.name = name;
+  return comm::make_group(options);
+}
 
 bool in_rank_process() { return std::getenv("LOCKSTEP_TEST_RANK") != nullptr; }
 

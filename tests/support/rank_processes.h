@@ -1,6 +1,7 @@
 // Runs one test body on n ranks, each a process started from this test binary.
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "lockstep/comm/group.h"
@@ -19,6 +20,10 @@ using HostOf = std::function<std::string(int rank)>;
 void run_ranks(int size, const std::function<void(comm::Group&)>& body,
                comm::Backend backend = comm::Backend::automatic, const HostOf& host_of = {},
                int victim = -1);
+
+/// Collective, in a body of run_ranks: another group of the same ranks. \param name not "world".
+[[nodiscard]] std::unique_ptr<comm::Group> join_another(const comm::Group& group,
+                                                        const std::string& name);
 
 /// True in a rank process, where code before the first run_ranks is repeated.
 [[nodiscard]] bool in_rank_process();

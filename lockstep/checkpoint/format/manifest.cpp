@@ -112,6 +112,15 @@ void check_version(const StrictJson& root, const std::string& where) {
   }
 }
 
+/// Only checkpoints of fp16 training have it.
+void read_loss_scale(const StrictJson& root, Manifest& manifest) {
+  if (!root.object().contains("loss_scale")) return;
+  const StrictJson fields = root["loss_scale"];
+  manifest.loss_scale = fields["scale"].number();
+  manifest.good_steps = fields["good_steps"].natural();
+  if (manifest.loss_scale <= 0) fields["scale"].fail("not above 0");
+}
+
 void check_names(const Manifest& manifest, const std::string& where) {
   std::set<std::string> seen;
   for (const ManifestTensor& tensor : manifest.tensors) {
@@ -133,6 +142,9 @@ std::string write_manifest(const Manifest& m) {
   field("step", m.step);
   field("position", {{"epoch", m.epoch}, {"sample", m.sample}});
   field("skipped_steps", m.skipped_steps);
+  if (m.loss_scale > 0) {
+    field("loss_scale", {{"scale", m.loss_scale}, {"good_steps", m.good_steps}});
+  }
   field("seed", m.seed);
   field("config_hash", m.config_hash);
   field("config", ordered_json::parse(m.config_json));
@@ -173,6 +185,7 @@ Manifest parse_manifest_unsummed(std::string_view text, const std::string& where
   m.epoch = root["position"]["epoch"].natural();
   m.sample = root["position"]["sample"].natural();
   m.skipped_steps = root["skipped_steps"].natural();
+  read_loss_scale(root, m);
   m.seed = root["seed"].integer();
   m.config_hash = root["config_hash"].text();
   (void)root["config"].object();

@@ -40,6 +40,8 @@ struct Manifest {
   std::int64_t epoch = 0;  // position in the data
   std::int64_t sample = 0;
   std::int64_t skipped_steps = 0;
+  double loss_scale = 0;        // of fp16 compute; 0 = there is none
+  std::int64_t good_steps = 0;  // since it last changed
   std::int64_t seed = 0;
   std::string config_hash;
   std::string config_json;  // of the run that saved, one JSON object

@@ -66,6 +66,7 @@ TEST(Manifest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(m.epoch, 1);
   EXPECT_EQ(m.sample, 640);
   EXPECT_EQ(m.skipped_steps, 2);
+  EXPECT_EQ(m.loss_scale, 0) << "no loss was scaled";
   EXPECT_EQ(m.seed, -7);
   EXPECT_EQ(m.config_hash, "abc");
   EXPECT_EQ(m.world_size, 2);
@@ -77,6 +78,22 @@ TEST(Manifest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(m.tensors[0].pieces[1].offset, (Shape{1, 0}));
   EXPECT_EQ(m.tensors[0].pieces[1].checksum, ~0ULL);
   EXPECT_EQ(write_manifest(m).size(), write_manifest(example()).size());
+}
+
+TEST(Manifest, ALossScaleIsKeptWithItsGoodSteps) {
+  Manifest fp16 = example();
+  fp16.loss_scale = 0.1;  // not a binary fraction: the text must carry all its digits
+  fp16.good_steps = 1999;
+  const std::string text = write_manifest(fp16);
+  const Manifest m = parse_manifest(text, "manifest.json");
+  EXPECT_EQ(m.loss_scale, 0.1);
+  EXPECT_EQ(m.good_steps, 1999);
+  EXPECT_EQ(write_manifest(example()).find("loss_scale"), std::string::npos);
+  for (const char* bad : {"0", "-1.0", "\"large\"", "1e999"}) {
+    std::string changed = text;
+    changed.replace(changed.find("0.1"), 3, bad);
+    EXPECT_NE(fault_of(changed), "") << bad;
+  }
 }
 
 TEST(Manifest, TheConfigurationComesBackAsItWas) {

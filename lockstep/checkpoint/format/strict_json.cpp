@@ -1,5 +1,6 @@
 #include "lockstep/checkpoint/format/strict_json.h"
 
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -70,6 +71,11 @@ std::int64_t StrictJson::natural() const {
   const std::int64_t number = integer();
   if (number < 0) fail("negative");
   return number;
+}
+
+double StrictJson::number() const {
+  if (!value_.is_number() || !std::isfinite(value_.get<double>())) fail("not a number");
+  return value_.get<double>();
 }
 
 const std::string& StrictJson::text() const {

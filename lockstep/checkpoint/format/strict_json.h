@@ -23,6 +23,7 @@ class StrictJson {
   [[nodiscard]] StrictJson operator[](const char* key) const;
   [[nodiscard]] std::int64_t natural() const;  // 0 ... 2^63-1
   [[nodiscard]] std::int64_t integer() const;  // -2^63 ... 2^63-1
+  [[nodiscard]] double number() const;         // finite
   [[nodiscard]] const std::string& text() const;
   [[nodiscard]] std::vector<StrictJson> items() const;
   [[nodiscard]] std::vector<std::int64_t> naturals() const;

@@ -235,6 +235,18 @@ void FlightRecorder::ended(Ticket ticket, bool ok) {
   update(ticket, ok ? CollectiveState::completed : CollectiveState::failed, flight::kFinishedWord);
 }
 
+std::int64_t FlightRecorder::ended_ns(Ticket ticket) const {
+  if (ticket.index == 0) return 0;
+  const flight::Slot& slot = slot_of(ticket.index);
+  const std::uint64_t version = slot.version.load(std::memory_order_acquire);
+  const std::uint64_t index = slot.words[0].load(std::memory_order_acquire);
+  const std::uint64_t state = slot.words[flight::kStateWord].load(std::memory_order_acquire);
+  const std::uint64_t ended = slot.words[flight::kFinishedWord].load(std::memory_order_acquire);
+  const bool is_whole = (version & 1U) == 0 && slot.version.load() == version;
+  const bool has_ended = static_cast<CollectiveState>(state & 0xffU) == CollectiveState::completed;
+  return is_whole && index == ticket.index && has_ended ? static_cast<std::int64_t>(ended) : 0;
+}
+
 void FlightRecorder::update(Ticket ticket, CollectiveState state, std::size_t time_word) {
   if (ticket.index == 0) return;
   const std::uint64_t now = word(monotonic_ns());

@@ -56,6 +56,8 @@ class FlightRecorder {
   void started(Ticket ticket);
   /// The first end of a record stands; one that has left the ring is forgotten.
   void ended(Ticket ticket, bool ok);
+  /// When it ended well; 0 = it has not, or its record has left the ring.
+  [[nodiscard]] std::int64_t ended_ns(Ticket ticket) const;
 
   void set_phase(Phase phase);
   /// The rank's work ended as planned: that its process goes is no fault.

@@ -80,6 +80,25 @@ TEST(FlightRecorder, TheFirstEndOfACollectiveStands) {
   EXPECT_EQ(last_of(recorder.snapshot()).finished_ns, finished);
 }
 
+TEST(FlightRecorder, KnowsWhenACollectiveEnded) {
+  FlightRecorder recorder(0, 1);
+  const auto world = recorder.add_group("world", 0, 1);
+  const Ticket first = recorder.begin(world, "all_reduce", "float32", 1, 4, "");
+  const Ticket second = recorder.begin(world, "all_reduce", "float32", 1, 4, "");
+  EXPECT_EQ(recorder.ended_ns(first), 0) << "it is in flight";
+  const std::int64_t before = monotonic_ns();
+  recorder.ended(first, true);
+  recorder.ended(second, false);
+  EXPECT_GE(recorder.ended_ns(first), before);
+  EXPECT_LE(recorder.ended_ns(first), monotonic_ns());
+  EXPECT_EQ(recorder.ended_ns(second), 0) << "it failed";
+  for (std::uint32_t i = 0; i < flight::kCapacity; ++i) {
+    (void)recorder.begin(world, "barrier", "", 0, 0, "");
+  }
+  EXPECT_EQ(recorder.ended_ns(first), 0) << "another record has its place";
+  EXPECT_EQ(recorder.ended_ns({}), 0);
+}
+
 TEST(FlightRecorder, KeepsTheLast4096OverAllGroupsAndForgetsOlderOnes) {
   FlightRecorder recorder(0, 2);
   const auto group = recorder.add_group("world", 0, 2);

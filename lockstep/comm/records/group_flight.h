@@ -29,6 +29,7 @@ class GroupFlight {
   }
   void started(Ticket ticket) { recorder_->started(ticket); }
   void ended(Ticket ticket, bool ok) { recorder_->ended(ticket, ok); }
+  [[nodiscard]] std::int64_t ended_ns(Ticket ticket) const { return recorder_->ended_ns(ticket); }
 
   /// "all_reduce #2 (float32, 1024 elements) failed (deadline 300 ms): <cause>; last completed
   /// here: ...; <the verdict of all ranks>". Call it after ended(ticket, false).

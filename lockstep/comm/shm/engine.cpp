@@ -89,6 +89,7 @@ void Engine::close() {
     stop_ = true;
     thread_wakes_.notify_all();
   }
+  closing_.store(true);
   segment_.wake(segment_.rank());
   thread_.join();
   const Turn turn(*this, Turn::Taking::waits);
@@ -284,6 +285,10 @@ void Engine::drive_until(const Completion& wanted, bool in_order,
   std::optional<Waiting> waiting(std::in_place, waiters_);
   const auto began = Clock::now();
   while (!wanted.done()) {
+    if (closing_.load(std::memory_order_relaxed)) {  // close() is about to fail what is in flight
+      ::sched_yield();
+      continue;
+    }
     const Turn turn(*this);
     if (!turn.taken()) {
       let_others_drive(wanted);
@@ -294,12 +299,12 @@ void Engine::drive_until(const Completion& wanted, bool in_order,
       continue;
     }
     WaitPolicy policy(options_.crowded || segment_.crowded());
-    while (!wanted.done() && actions_.empty()) {  // others may wait for what an action brings
+    while (!wanted.done() && actions_.empty() && !closing_.load()) {  // others may wait for what an action brings
       if (advance()) {
         policy.reset();
         continue;
       }
-      const auto paused = policy.pause(segment_, [&] { return advance(); });
+      const auto paused = policy.pause(segment_, [&] { return closing_.load() || advance(); });
       if (paused != WaitPolicy::Paused::slept) continue;
       const auto waited = Clock::now() - began;
       if (in_order) {

@@ -95,6 +95,7 @@ class Engine {
 
   std::atomic<int> waiters_{0};  // threads that want to drive: the engine's own makes room
   std::atomic<bool> queued_{false};
+  std::atomic<bool> closing_{false};  // threads that wait give up the right to drive
   std::mutex parked_mutex_;  // waiting threads that do not drive
   std::condition_variable parked_;
   std::atomic<int> parked_count_{0};

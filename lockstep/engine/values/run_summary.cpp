@@ -3,6 +3,8 @@
 #include "lockstep/base/json_fields.h"
 #include "lockstep/engine/values/memory_rows.h"
 #include "lockstep/engine/values/phase_rows.h"
+#include "lockstep/engine/values/report_json.h"
+#include "lockstep/engine/values/straggler.h"
 
 namespace lockstep::engine {
 namespace {
@@ -26,6 +28,34 @@ ordered_json phases_json(const PhaseTimes& times) {
   ordered_json phases{{"step_s", times.step_s}};
   for (const PhaseRow& row : kPhaseRows) phases[row.key] = times.*row.seconds;
   return phases;
+}
+
+/// What summaries have only now and then.
+void put_findings(ordered_json& document, const RunSummary& summary) {
+  if (!summary.per_rank.empty()) document["per_rank"] = to_columns(summary.per_rank);
+  if (!summary.hosts.empty()) document["hosts"] = summary.hosts;
+  if (summary.straggler) {
+    document["straggler"] = to_json(compare_rank(summary.per_rank, *summary.straggler));
+  }
+  if (summary.gradient_check) document["gradient_check"] = to_json(*summary.gradient_check);
+  if (summary.parameter_use) document["parameter_use"] = to_json(*summary.parameter_use);
+}
+
+void read_findings(const JsonFields& fields, RunSummary& summary) {
+  if (fields.has("per_rank")) summary.per_rank = from_columns(fields.object("per_rank"));
+  if (fields.has("hosts")) summary.hosts = fields.texts("hosts");
+  if (fields.has("straggler")) {
+    const std::int64_t rank = fields.object("straggler").integer("rank");
+    const auto ranks = static_cast<std::int64_t>(summary.per_rank.size());
+    if (rank < 0 || rank >= ranks || ranks < 2) fields.fail("names a straggler that is no rank");
+    summary.straggler = static_cast<int>(rank);
+  }
+  if (fields.has("gradient_check")) {
+    summary.gradient_check = gradient_check_from(fields.object("gradient_check"));
+  }
+  if (fields.has("parameter_use")) {
+    summary.parameter_use = parameter_use_from(fields.object("parameter_use"));
+  }
 }
 
 void read_memory(const JsonFields& memory, RunSummary& summary) {
@@ -63,6 +93,7 @@ std::string to_json_text(const RunSummary& summary) {
   document["comm_bytes"] = {{"planned", summary.planned_comm_bytes},
                             {"measured", summary.measured_comm_bytes}};
   document["phases"] = phases_json(summary.mean_times);
+  put_findings(document, summary);
   document["parameters_sha256"] = summary.parameters_sha256;
   document["state_sha256"] = summary.state_sha256;
   document["run_dir"] = summary.run_dir;
@@ -91,6 +122,7 @@ RunSummary summary_from_json_text(const std::string& json) {
   summary.planned_comm_bytes = fields.object("comm_bytes").integer("planned");
   summary.measured_comm_bytes = fields.object("comm_bytes").integer("measured");
   read_phases(fields.object("phases"), summary.mean_times);
+  read_findings(fields, summary);
   summary.parameters_sha256 = fields.text("parameters_sha256");
   summary.state_sha256 = fields.text("state_sha256");
   summary.run_dir = fields.text("run_dir");

@@ -25,7 +25,12 @@ struct RunSummary {
   double train_s = 0;                  // from the first step's start to the last one's end
   double mfu = 0;                      // model FLOPs a second / measured matmul rate; 0 = unknown
   PhaseTimes mean_times;               // of a step, over ranks and steps (first step left out)
-  std::vector<std::int64_t> peak_memory_bytes;  // per rank
+  std::vector<PhaseTimes> per_rank;    // the same of each rank
+  std::vector<std::string> hosts;      // of each rank; empty = not known
+  std::optional<int> straggler;        // a rank that the others waited for throughout the run
+  std::optional<GradientCheckReport> gradient_check;    // the worst of all
+  std::optional<parallel::ParameterUse> parameter_use;  // the last news; unset = all were used
+  std::vector<std::int64_t> peak_memory_bytes;          // per rank
   parallel::MemoryPlan planned;
   parallel::MemoryPlan measured;  // of the fullest rank
   double planned_step_s = 0;

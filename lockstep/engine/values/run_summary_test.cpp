@@ -78,6 +78,27 @@ TEST(RunSummary, WithoutTheYoungerFieldsItIsOfARunFromTheStart) {
   EXPECT_EQ(got.config_hash, "");
 }
 
+TEST(RunSummary, KeepsWhatWasFoundOutAboutRanksAndGradients) {
+  RunSummary sent = a_summary();
+  EXPECT_EQ(to_json_text(sent).find("straggler"), std::string::npos);
+  sent.per_rank = {{0.1, 0, 0.03, 0.05, 0.015, 0.005}, {0.1, 0, 0.03, 0.062, 0.003, 0.005}};
+  sent.hosts = {"node1", "node2"};
+  sent.straggler = 1;
+  sent.gradient_check = GradientCheckReport{1e-6, "w", 1e-4, true, 1, "", {}, 0.1};
+  sent.parameter_use = parallel::ParameterUse{{"a"}, {}};
+  const auto json = nlohmann::json::parse(to_json_text(sent));
+  EXPECT_EQ(json["straggler"]["rank"], 1);
+  EXPECT_EQ(json["straggler"]["phase"], "backward");
+  EXPECT_NEAR(json["straggler"]["others_wait_s"].get<double>(), 0.012, 1e-9);
+  EXPECT_EQ(json["hosts"][1], "node2");
+  const RunSummary got = summary_from_json_text(to_json_text(sent));
+  EXPECT_EQ(to_json_text(got), to_json_text(sent));
+  EXPECT_EQ(got.straggler, 1);
+  auto wrong = json;
+  wrong["straggler"]["rank"] = 2;
+  EXPECT_THROW((void)summary_from_json_text(wrong.dump()), BadData);
+}
+
 TEST(RunSummary, EveryFieldThatIsMissingOrWrongIsBadData) {
   const auto good = nlohmann::json::parse(to_json_text(a_summary()));
   const std::set<std::string> optional{"eval", "config_hash", "first_step", "steps_this_run",

@@ -1,7 +1,10 @@
 #include "lockstep/engine/values/step_report.h"
 
+#include <cmath>
+
 #include "lockstep/base/json_fields.h"
 #include "lockstep/engine/values/phase_rows.h"
+#include "lockstep/engine/values/report_json.h"
 
 namespace lockstep::engine {
 namespace {
@@ -22,28 +25,40 @@ PhaseTimes get_times(const JsonFields& fields) {
   return times;
 }
 
-// Columns: one array a phase with one number a rank.
-ordered_json to_columns(const std::vector<PhaseTimes>& ranks) {
-  ordered_json columns = ordered_json::object();
-  columns["step_s"] = ordered_json::array();
-  for (const PhaseRow& row : kPhaseRows) columns[row.key] = ordered_json::array();
-  for (const PhaseTimes& times : ranks) {
-    columns["step_s"].push_back(times.step_s);
-    for (const PhaseRow& row : kPhaseRows) columns[row.key].push_back(times.*row.seconds);
+/// Whole microseconds: a line has as many of these as there are buckets.
+double rounded(double seconds) { return std::round(seconds * 1e6) / 1e6; }
+
+ordered_json to_json(const std::vector<BucketReport>& buckets) {
+  ordered_json list = ordered_json::array();
+  for (const BucketReport& bucket : buckets) {
+    list.push_back({{"name", bucket.name},
+                    {"bytes", bucket.bytes},
+                    {"ready_s", rounded(bucket.ready_s)},
+                    {"issued_s", rounded(bucket.issued_s)},
+                    {"done_s", rounded(bucket.done_s)},
+                    {"wait_s", rounded(bucket.wait_s)}});
   }
-  return columns;
+  return list;
 }
 
-std::vector<PhaseTimes> from_columns(const JsonFields& columns) {
-  const std::vector<double> step_s = columns.numbers("step_s");
-  std::vector<PhaseTimes> ranks(step_s.size());
-  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].step_s = step_s[i];
-  for (const PhaseRow& row : kPhaseRows) {
-    const std::vector<double> seconds = columns.numbers(row.key);
-    if (seconds.size() != ranks.size()) columns.fail("per_rank has columns of unequal length");
-    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].*row.seconds = seconds[i];
+std::vector<BucketReport> get_buckets(const JsonFields& fields) {
+  std::vector<BucketReport> buckets;
+  if (!fields.has("buckets")) return buckets;
+  for (const JsonFields& bucket : fields.objects("buckets")) {
+    buckets.push_back({bucket.text("name"), bucket.integer("bytes"), bucket.number("ready_s"),
+                       bucket.number("issued_s"), bucket.number("done_s"),
+                       bucket.number("wait_s")});
   }
-  return ranks;
+  return buckets;
+}
+
+void read_loss_scale(const JsonFields& fields, StepReport& report) {
+  if (fields.has("loss_scale")) report.loss_scale = fields.number("loss_scale");
+  if (fields.has("not_finite")) {
+    const JsonFields place = fields.object("not_finite");
+    report.not_finite = {static_cast<int>(place.integer("rank")), place.text("where")};
+  }
+  if (fields.has("warning")) report.warning = fields.text("warning");
 }
 
 }  // namespace
@@ -61,7 +76,15 @@ std::string to_json_text(const StepReport& report) {
   line["peak_rss_bytes"] = report.peak_rss_bytes;
   line["comm_bytes"] = report.comm_bytes;
   if (report.skipped) line["skipped"] = true;
+  if (report.loss_scale) line["loss_scale"] = *report.loss_scale;
+  if (report.not_finite) {
+    line["not_finite"] = {{"rank", report.not_finite->rank}, {"where", report.not_finite->where}};
+  }
+  if (!report.warning.empty()) line["warning"] = report.warning;
   if (!report.per_rank.empty()) line["per_rank"] = to_columns(report.per_rank);
+  if (!report.buckets.empty()) line["buckets"] = to_json(report.buckets);
+  if (report.gradient_check) line["gradient_check"] = to_json(*report.gradient_check);
+  if (report.parameter_use) line["parameter_use"] = to_json(*report.parameter_use);
   return to_line(line);
 }
 
@@ -80,7 +103,15 @@ StepReport step_report_from_json(const std::string& line) {
   report.peak_rss_bytes = fields.integer("peak_rss_bytes");
   report.comm_bytes = fields.integer("comm_bytes");
   report.skipped = fields.flag_or("skipped", false);
+  read_loss_scale(fields, report);
   if (fields.has("per_rank")) report.per_rank = from_columns(fields.object("per_rank"));
+  report.buckets = get_buckets(fields);
+  if (fields.has("gradient_check")) {
+    report.gradient_check = gradient_check_from(fields.object("gradient_check"));
+  }
+  if (fields.has("parameter_use")) {
+    report.parameter_use = parameter_use_from(fields.object("parameter_use"));
+  }
   return report;
 }
 

@@ -39,6 +39,65 @@ TEST(StepReport, TheLineHasTheKeysOfTheContract) {
   EXPECT_EQ(line["per_rank"]["data_s"], nlohmann::json({0.01, 0.02}));
 }
 
+TEST(StepReport, EachRankComputesAndWaits) {
+  const auto line = nlohmann::json::parse(to_json_text(a_report()));
+  EXPECT_EQ(line["per_rank"]["compute_s"][0], 0.1 - 0.005);
+  EXPECT_EQ(line["per_rank"]["wait_s"], nlohmann::json({0.005, 0.015}));
+}
+
+TEST(StepReport, BucketsHaveTheirTimesInWholeMicroseconds) {
+  StepReport sent = a_report();
+  sent.buckets = {{"bucket 0: head.weight .. head.bias", 40960, 0.01234567, 0.0124, 0.0201, 0}};
+  const std::string text = to_json_text(sent);
+  const auto bucket = nlohmann::json::parse(text)["buckets"][0];
+  EXPECT_EQ(bucket["name"], "bucket 0: head.weight .. head.bias");
+  EXPECT_EQ(bucket["bytes"], 40960);
+  EXPECT_EQ(bucket["ready_s"], 0.012346);
+  EXPECT_EQ(bucket["issued_s"], 0.0124);
+  EXPECT_EQ(bucket["done_s"], 0.0201);
+  EXPECT_EQ(bucket["wait_s"], 0);
+  EXPECT_EQ(to_json_text(step_report_from_json(text)), text);
+}
+
+TEST(StepReport, ACheckOfTheGradientsAndTheUseOfParametersTravelWithTheirStep) {
+  StepReport sent = a_report();
+  sent.gradient_check = {3e-3, "fc1.weight", 1e-4, false, 4, "time", 1e-7, 0.5};
+  sent.parameter_use = parallel::ParameterUse{{"a", "b"}, {{"c", {0, 2}}}};
+  const auto line = nlohmann::json::parse(to_json_text(sent));
+  EXPECT_EQ(line["gradient_check"]["worst_relative"], 3e-3);
+  EXPECT_EQ(line["gradient_check"]["parameter"], "fc1.weight");
+  EXPECT_EQ(line["parameter_use"]["never"], nlohmann::json({"a", "b"}));
+  const StepReport got = step_report_from_json(to_json_text(sent));
+  EXPECT_EQ(got.parameter_use, sent.parameter_use);
+  ASSERT_TRUE(got.gradient_check);
+  EXPECT_EQ(got.gradient_check->parts, 4);
+  EXPECT_EQ(got.gradient_check->cut_for, "time");
+  EXPECT_FALSE(got.gradient_check->passed);
+  EXPECT_EQ(got.gradient_check->micro_batches_relative, 1e-7);
+  sent.gradient_check->worst_relative = std::numeric_limits<double>::quiet_NaN();
+  sent.gradient_check->micro_batches_relative.reset();
+  const StepReport again = step_report_from_json(to_json_text(sent));
+  EXPECT_TRUE(std::isnan(again.gradient_check->worst_relative));
+  EXPECT_FALSE(again.gradient_check->micro_batches_relative);
+}
+
+TEST(StepReport, TellsTheLossScaleAndWhereASkippedStepWasNotFinite) {
+  StepReport sent = a_report();
+  EXPECT_EQ(to_json_text(sent).find("loss_scale"), std::string::npos) << "nothing was scaled";
+  sent.skipped = true;
+  sent.loss_scale = 32768;
+  sent.not_finite = {1, "output of blocks.3"};
+  sent.warning = "the loss scale is at its minimum of 1";
+  const auto line = nlohmann::json::parse(to_json_text(sent));
+  EXPECT_EQ(line["loss_scale"], 32768);
+  EXPECT_EQ(line["skipped"], true);
+  EXPECT_EQ(line["not_finite"]["rank"], 1);
+  const StepReport got = step_report_from_json(to_json_text(sent));
+  EXPECT_EQ(got.loss_scale, sent.loss_scale);
+  EXPECT_EQ(got.not_finite, sent.not_finite);
+  EXPECT_EQ(got.warning, sent.warning);
+}
+
 TEST(StepReport, SurvivesTheTripThroughItsLineBitForBit) {
   const StepReport sent = a_report();
   const std::string line = to_json_text(sent);
@@ -90,6 +149,11 @@ TEST(StepReport, HostileLinesAreBadData) {
   with("per_rank", {1, 2});
   with("per_rank", {{"step_s", {1, 2}}});
   with("skipped", 1);
+  with("buckets", {1, 2});
+  with("buckets", {{{"name", "x"}}});
+  with("gradient_check", "fine");
+  with("parameter_use", {{"never", {1}}, {"partly", nlohmann::json::array()}});
+  with("parameter_use", {{"never", {"a"}}, {"partly", {{{"name", "b"}, {"ranks", {-1}}}}}});
   auto uneven = nlohmann::json::parse(good)["per_rank"];
   uneven["sync_s"] = {0.1};
   with("per_rank", uneven);

@@ -30,6 +30,7 @@ BlockStats embed(std::int64_t seq_len, std::int64_t width, const config::ModelSe
   const double output = static_cast<double>(seq_len) * static_cast<double>(width);
   block.activation_elements = output;  // kept by the next norm
   block.peak_temporary_elements = output;
+  block.widened_elements = output;
   return block;
 }
 
@@ -67,6 +68,11 @@ BlockStats transformer(const std::string& name, std::int64_t seq_len,
   const double attention = 8 * channels + (keeps_shares ? heads * block_keys : 0);
   block.peak_temporary_elements = 5 * tokens * channels;
   block.between_temporary_elements = tokens * std::max(9 * channels, attention);
+  // Backward of attention widens q, k, v, their gradients and that of the output, and shares and
+  // their gradients of one block; beside it there are not the 5 C (of half the width) of fc2.
+  const double wide_attention =
+      keeps_shares ? 7 * channels + 2 * heads * block_keys : 11 * channels;
+  block.widened_elements = tokens * (wide_attention - 2.5 * channels);
   return block;
 }
 
@@ -81,6 +87,7 @@ BlockStats head(std::int64_t seq_len, const config::ModelSection& config) {
   block.activation_elements = tokens * (channels + vocabulary);  // normed input, logits
   block.activation_fp32_bytes = 4 * tokens * 3;  // the norm's statistics, the loss's logarithm
   block.peak_temporary_elements = tokens * vocabulary;
+  block.widened_elements = tokens * (channels + vocabulary);
   return block;
 }
 

@@ -20,6 +20,7 @@ BlockStats linear_block(const std::string& name, std::int64_t inputs, std::int64
   // the input. Before it, ReLU's backward holds gradients before and after it.
   block.peak_temporary_elements = in;
   block.between_temporary_elements = 2 * out;
+  block.widened_elements = in + out;
   return block;
 }
 

@@ -17,7 +17,7 @@ struct ParameterStats {
   std::string name;  // as model::named_parameters gives it
   std::vector<std::int64_t> shape;
   Split split = Split::none;
-  bool keep_fp32 = false;  // stays fp32 under bf16 compute (normalisation)
+  bool keep_fp32 = false;  // stays fp32 under narrower compute (normalisation)
   [[nodiscard]] std::int64_t count() const;
 };
 
@@ -25,13 +25,17 @@ struct BlockStats {
   std::string name;
   std::vector<ParameterStats> parameters;  // a tied tensor stands in its first block only
   std::int64_t buffer_floats = 0;          // running statistics
+  std::int64_t batch_norms = 0;            // layers that have them: two numbers a channel
   double forward_flops = 0;                // of one sample; backward = 2 x
   double activation_elements = 0;          // saved for backward, of one sample, in compute type
   double activation_fp32_bytes = 0;  // saved for backward whatever the compute type, of one sample
-  double cast_input_elements = 0;  // saved under bf16 compute only: in fp32 it is the batch itself
+  double cast_input_elements = 0;  // saved in bf16, fp16 only: in fp32 it is the batch itself
   // Live beyond the saved ones in backward, of one sample: beside the gradient of a parameter ...
   double peak_temporary_elements = 0;
   double between_temporary_elements = 0;  // ... and while there is none
+  // fp16 only: fp32 copies in backward's largest operator (model/products.h), of one sample, beside
+  // peak_temporary_elements.
+  double widened_elements = 0;
 };
 
 struct ModelStats {

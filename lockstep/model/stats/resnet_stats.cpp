@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "lockstep/base/saturated.h"
@@ -17,6 +18,7 @@ void add_norm(BlockStats& block, const std::string& name, std::int64_t channels)
   block.parameters.push_back({name + ".weight", {channels}, Split::none, true});
   block.parameters.push_back({name + ".bias", {channels}, Split::none, true});
   block.buffer_floats += 2 * channels;
+  ++block.batch_norms;
 }
 
 /// A convolution and its batch norm, whose input (the convolution's output) is kept for backward.
@@ -38,6 +40,7 @@ BlockStats stem(const config::ModelSection& config, const Planes& out) {
   const std::int64_t image = config.channels * out.side * out.side;
   block.activation_elements += static_cast<double>(image + out.count());  // input and ReLU
   block.peak_temporary_elements = static_cast<double>(2 * out.count());
+  block.widened_elements = static_cast<double>(image + out.count());
   return block;
 }
 
@@ -53,6 +56,7 @@ BlockStats basic_block(const std::string& name, const Planes& in, const Planes& 
   block.activation_elements += static_cast<double>(2 * out.count());  // both ReLUs
   // Backward holds the gradient of the sum for the shortcut beside those of one convolution.
   block.peak_temporary_elements = static_cast<double>(2 * out.count() + in.count());
+  block.widened_elements = static_cast<double>(std::max(in.count(), out.count()) + out.count());
   return block;
 }
 

@@ -5,26 +5,30 @@
 #include <cmath>
 
 #include "lockstep/base/saturated.h"
+#include "lockstep/base/units.h"
 #include "lockstep/comm/shm/standard_layout.h"
+#include "lockstep/parallel/cost/exchange_cost.h"
 #include "lockstep/parallel/cost/rates.h"
 
 namespace lockstep::parallel {
 namespace {
 
 constexpr std::int64_t kFp32Bytes = 4;
-constexpr std::int64_t kBf16Bytes = 2;
+constexpr std::int64_t kNarrowBytes = 2;
 constexpr std::int64_t kPadElements = 64;      // of a parameter in a flat buffer
 constexpr std::int64_t kChunkElements = 4096;  // of the whole flat buffer
-constexpr std::int64_t kControlFields = 6;     // loss, weight in two digits, three votes
+constexpr std::int64_t kControlFields = 7;     // loss, weight twice, three votes, micro-batches
 constexpr std::int64_t kLeastKeptBytes = std::int64_t{16} << 20;  // by the allocator
-constexpr std::int64_t kControlTimes = 6;                         // of each rank
+// Of each rank: six times, where its step was not finite, and whether its graph is the promised
+// one.
+constexpr std::int64_t kControlTimes = 8;
 
 Saturated padded(Saturated count, std::int64_t unit) { return (count + (unit - 1)) / unit * unit; }
 
 /// Sizes that all formulas share.
 struct Sizes {
-  bool bf16 = false;  // compute type
-  bool bf16_reduce = false;
+  bool narrow = false;             // the compute type has 16 bits, beside fp32 masters
+  bool widened = false;            // fp16: products are computed in fp32
   std::int64_t compute_bytes = 4;  // of an element of the compute type
   Saturated flat;                  // elements of all parameters, each padded
   std::int64_t parameters = 0;     // how many
@@ -32,13 +36,19 @@ struct Sizes {
   Saturated control;               // elements that ride with the last bucket
   Saturated last_bucket;           // elements of the last bucket, control not included
   Saturated early;                 // elements of the other buckets
+  Saturated sent;                  // bytes of all gradients as they travel, control not included
+  Saturated last_sent;             // of those in the last bucket
+  Saturated staged;                // bytes kept for what travels
+  Saturated errors;                // bytes of what compression left out
 };
 
 Sizes sizes_of(const Setting& setting, const ParallelPlan& plan) {
   Sizes s;
-  s.bf16 = setting.config.precision.compute == config::Dtype::bf16;
-  s.bf16_reduce = setting.config.precision.reduce == config::Dtype::bf16;
-  s.compute_bytes = s.bf16 ? kBf16Bytes : kFp32Bytes;
+  s.narrow = setting.config.precision.compute != config::Dtype::fp32;
+  s.widened = setting.config.precision.compute == config::Dtype::fp16;
+  const ExchangeCost& exchange = exchange_cost(plan.exchange);
+  const std::int64_t powersgd_rank = setting.config.parallel.powersgd_rank;
+  s.compute_bytes = s.narrow ? kNarrowBytes : kFp32Bytes;
   bool in_last = true;  // backward readies the first parameters last
   for (const model::BlockStats& block : setting.model.blocks) {
     s.buffer_floats += block.buffer_floats;
@@ -50,6 +60,12 @@ Sizes sizes_of(const Setting& setting, const ParallelPlan& plan) {
       const bool is_first = s.last_bucket.value() == 0;
       in_last = in_last && (is_first || with_this <= plan.last_bucket_bytes);
       (in_last ? s.last_bucket : s.early) += count;
+      const ExchangeBytes bytes =
+          exchange.bytes({parameter.shape, count.value(), in_last}, powersgd_rank);
+      s.sent += bytes.sent;
+      s.staged += bytes.staged;
+      s.errors += bytes.errors;
+      if (in_last) s.last_sent += bytes.sent;
     }
   }
   s.control = padded(s.buffer_floats + kControlFields + s.parameters +
@@ -68,7 +84,7 @@ std::int64_t moments(const config::OptimizerSection& optimizer) {
 }
 
 double kept_bytes(const model::BlockStats& block, const Sizes& s) {
-  const double cast_inputs = s.bf16 ? block.cast_input_elements : 0;
+  const double cast_inputs = s.narrow ? block.cast_input_elements : 0;
   return (block.activation_elements + cast_inputs) * static_cast<double>(s.compute_bytes) +
          block.activation_fp32_bytes;
 }
@@ -82,6 +98,16 @@ double transient_gradient(const model::BlockStats& block) {
     most = std::max(most, copies * static_cast<double>(parameter.count()));
   }
   return most;
+}
+
+/// In fp16 an operator works with fp32 copies of what it reads and writes, weights included.
+double widened_bytes(const model::BlockStats& block, std::int64_t samples, const Sizes& s) {
+  if (!s.widened) return 0;
+  double largest = 0;
+  for (const model::ParameterStats& parameter : block.parameters) {
+    largest = std::max(largest, static_cast<double>(parameter.count()));
+  }
+  return kFp32Bytes * (block.widened_elements * static_cast<double>(samples) + largest);
 }
 
 /// The head's gradient of a tied embedding waits through backward for that of the embedding itself.
@@ -107,7 +133,9 @@ Saturated peak_activation_bytes(const model::ModelStats& model, std::int64_t sam
     const double beside_gradient =
         block.peak_temporary_elements * static_cast<double>(samples) + transient_gradient(block);
     const double between = block.between_temporary_elements * static_cast<double>(samples);
-    peak = std::max(peak, kept + std::max(beside_gradient, between) * compute_bytes);
+    peak =
+        std::max({peak, kept + beside_gradient * compute_bytes + widened_bytes(block, samples, s),
+                  kept + between * compute_bytes});
   }
   return Saturated::of(peak) + waiting_gradient(model) * s.compute_bytes;
 }
@@ -124,7 +152,7 @@ Saturated staging_bytes(const ParallelPlan& plan, const Sizes& s) {
   if (plan.batch.data_ranks == 1) return 0;
   const auto ranks = static_cast<int>(plan.batch.data_ranks);
   const auto shared = static_cast<std::int64_t>(comm::shm::standard_layout(ranks).total_bytes());
-  return Saturated(shared) + (s.bf16_reduce ? s.early * kBf16Bytes : Saturated(0));
+  return Saturated(shared) + s.staged;
 }
 
 /// The worker itself, freed blocks that the allocator keeps (memory/block_cache.h: an eighth of
@@ -136,14 +164,39 @@ Saturated runtime_bytes(const MemoryPlan& memory) {
          memory.activations / 4;
 }
 
+/// Samples that rank 0 runs at once to check gradients (parallel/session.h, CheckSplit); 0 = none.
+std::int64_t checked_samples(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
+  if (setting.config.run.check_gradients == 0) return 0;
+  const config::BatchShape& batch = plan.batch;
+  if (setting.config.parallel.sync_batch_norm) return batch.micro_batch * batch.data_ranks;
+  const bool apart = s.buffer_floats.value() > 0 || setting.config.model.dropout > 0;
+  return apart ? batch.micro_batch : batch.global_batch;
+}
+
+/// A check keeps its own sums, and all gradients of a part beside what the part needs itself.
+void add_check(MemoryPlan& memory, const Setting& setting, const ParallelPlan& plan,
+               const Sizes& s) {
+  const std::int64_t samples = checked_samples(setting, plan, s);
+  if (samples == 0) return;
+  memory.gradients = (s.flat * kFp32Bytes + memory.gradients).value();
+  const Saturated part =
+      peak_activation_bytes(setting.model, samples, s) + s.flat * s.compute_bytes;
+  memory.activations = std::max(memory.activations, part.value());
+}
+
 MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
   const Saturated state_bytes = padded(s.flat, kChunkElements) * kFp32Bytes;
   const Saturated batches = (Saturated(setting.config.data.prefetch) + 1) * leaves_per_rank(plan);
   MemoryPlan memory;
-  memory.parameters = (s.bf16 ? state_bytes / 2 : state_bytes).value();
-  memory.gradients = ((s.flat + s.control) * kFp32Bytes * gradient_buffers(plan)).value();
-  memory.optimizer = (state_bytes * (moments(setting.config.optimizer) + (s.bf16 ? 1 : 0))).value();
+  memory.parameters = (s.narrow ? state_bytes / 2 : state_bytes).value();
+  const bool alone = plan.batch.data_ranks == 1;
+  memory.gradients = ((s.flat + s.control) * kFp32Bytes * gradient_buffers(plan) +
+                      (alone ? Saturated(0) : s.errors))
+                         .value();
+  memory.optimizer =
+      (state_bytes * (moments(setting.config.optimizer) + (s.narrow ? 1 : 0))).value();
   memory.activations = peak_activation_bytes(setting.model, plan.batch.micro_batch, s).value();
+  add_check(memory, setting, plan, s);
   memory.buffers =
       (s.buffer_floats * kFp32Bytes * 2 +
        batches * plan.batch.micro_batch * setting.model.input_bytes_per_sample + setting.data_bytes)
@@ -153,10 +206,14 @@ MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Siz
   return memory;
 }
 
-Saturated comm_bytes(const ParallelPlan& plan, const Sizes& s) {
+/// With local steps: the control numbers every time, and the state once in so many steps.
+Saturated comm_bytes(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
   if (plan.batch.data_ranks == 1) return 0;
-  return s.early * (s.bf16_reduce ? kBf16Bytes : kFp32Bytes) +
-         (s.last_bucket + s.control) * kFp32Bytes;
+  const Saturated control = s.control * kFp32Bytes;
+  const std::int64_t every = setting.config.parallel.local_steps;
+  if (every == 1) return s.sent + control;
+  const Saturated state = padded(s.flat, kChunkElements) * kFp32Bytes;
+  return control + state * (1 + moments(setting.config.optimizer)) / every;
 }
 
 double bucket_count(const ParallelPlan& plan, const Sizes& s) {
@@ -169,7 +226,7 @@ double bucket_count(const ParallelPlan& plan, const Sizes& s) {
 /// Communication that backward of the last micro-batch does not hide, and always the last bucket's.
 double exposed_comm_s(const ParallelPlan& plan, const Sizes& s, double crowding) {
   if (plan.batch.data_ranks == 1) return 0;
-  const auto last_bytes = static_cast<double>(((s.last_bucket + s.control) * kFp32Bytes).value());
+  const auto last_bytes = static_cast<double>((s.last_sent + s.control * kFp32Bytes).value());
   const double last_s = kSharedLatencyS + last_bytes / kSharedBytesPerS;
   const double all_s = bucket_count(plan, s) * kSharedLatencyS +
                        static_cast<double>(plan.comm_bytes_per_step) / kSharedBytesPerS;
@@ -192,30 +249,90 @@ void estimate_seconds(const Setting& setting, const Sizes& s, ParallelPlan& plan
   plan.backward_s = 2 * plan.forward_s;
   const auto flat = static_cast<double>(s.flat.value());
   const auto states = static_cast<double>(2 + moments(setting.config.optimizer));
-  const double state_bytes = flat * kFp32Bytes * states + (s.bf16 ? flat * kBf16Bytes : 0);
+  const double state_bytes = flat * kFp32Bytes * states + (s.narrow ? flat * kNarrowBytes : 0);
   plan.optimizer_s = state_bytes / rates.copy_bytes_per_s;
   plan.exposed_comm_s = exposed_comm_s(plan, s, rates.crowding);
   plan.step_s = plan.forward_s + plan.backward_s + plan.exposed_comm_s + plan.optimizer_s;
+}
+
+/// What fp16 computes with; other types have nothing to tell.
+std::string compute_text(const config::PrecisionSection& precision) {
+  if (precision.compute != config::Dtype::fp16) return "";
+  const std::string scale = precision.loss_scale
+                                ? "loss scale " + format_shortest(*precision.loss_scale)
+                                : std::string("dynamic loss scale");
+  return "fp16 beside fp32 masters, " + scale;
+}
+
+/// As parallel::decay_rules does it with the tensors themselves.
+std::vector<ParameterGroup> decay_groups(const Setting& setting) {
+  const config::OptimizerSection& optimizer = setting.config.optimizer;
+  if (optimizer.decay == config::Decay::all || optimizer.weight_decay == 0) return {};
+  std::vector<ParameterGroup> groups{{"no decay"}, {"others", optimizer.weight_decay}};
+  for (const model::BlockStats& block : setting.model.blocks) {
+    for (const model::ParameterStats& parameter : block.parameters) {
+      ParameterGroup& group = groups[parameter.shape.size() < 2 ? 0 : 1];
+      ++group.parameters;
+      group.elements = (Saturated(group.elements) + parameter.count()).value();
+    }
+  }
+  return groups;
+}
+
+/// What must be equal on all ranks is so only after an average.
+void check_local_steps(const config::RunConfig& config, std::vector<Problem>& problems) {
+  const std::int64_t every = config.parallel.local_steps;
+  if (config.parallel.virtual_ranks) {
+    problems.push_back({"LS-6010", "parallel.local_steps",
+                        "virtual_ranks promises equal bits, which ranks that update alone cannot "
+                        "keep",
+                        "drop one of the two"});
+  }
+  if (config.checkpoint.every % every != 0) {
+    problems.push_back({"LS-6014", "checkpoint.every",
+                        std::to_string(config.checkpoint.every) +
+                            " is no multiple of parallel.local_steps = " + std::to_string(every) +
+                            ": the ranks have one state only after an average",
+                        "set checkpoint.every = " +
+                            std::to_string((config.checkpoint.every / every + 1) * every)});
+  }
+  if (config.run.check_gradients > 0) {
+    problems.push_back({"LS-6014", "run.check_gradients",
+                        "with parallel.local_steps there are no gradients of the whole batch",
+                        "drop one of the two"});
+  }
 }
 
 }  // namespace
 
 std::vector<Problem> check_data_parallel(const Setting& setting) {
   std::vector<Problem> problems;
-  const bool ordered = setting.config.parallel.virtual_ranks.has_value();
-  if (ordered && setting.config.precision.reduce == config::Dtype::bf16) {
-    problems.push_back({"LS-6010", "precision.reduce",
-                        "virtual_ranks promises equal bits, which sums in bf16 cannot keep",
-                        "use precision.reduce = \"fp32\", or drop parallel.virtual_ranks"});
+  const config::ParallelSection& parallel = setting.config.parallel;
+  const std::string exchange = exchange_name(setting.config);
+  if (parallel.virtual_ranks && exchange != "fp32") {
+    const bool narrow = exchange != "powersgd";
+    problems.push_back({"LS-6010", narrow ? "precision.reduce" : "parallel.gradient_compression",
+                        "virtual_ranks promises equal bits, which sums that travel as " + exchange +
+                            " cannot keep",
+                        narrow ? "use precision.reduce = \"fp32\", or drop parallel.virtual_ranks"
+                               : "drop one of the two"});
   }
+  if (exchange == "powersgd" && setting.config.precision.reduce != config::Dtype::fp32) {
+    problems.push_back({"LS-6013", "precision.reduce", "powersgd sends its matrices in fp32",
+                        "drop precision.reduce"});
+  }
+  if (parallel.local_steps > 1) check_local_steps(setting.config, problems);
   return problems;
 }
 
 void estimate_data_parallel(const Setting& setting, ParallelPlan& plan) {
+  plan.exchange = exchange_name(setting.config);
   const Sizes sizes = sizes_of(setting, plan);
   plan.memory = memory_of(setting, plan, sizes);
-  plan.comm_bytes_per_step = comm_bytes(plan, sizes).value();
+  plan.comm_bytes_per_step = comm_bytes(setting, plan, sizes).value();
   estimate_seconds(setting, sizes, plan);
+  plan.compute = compute_text(setting.config.precision);
+  plan.groups = decay_groups(setting);
 }
 
 }  // namespace lockstep::parallel

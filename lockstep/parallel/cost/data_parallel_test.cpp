@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/comm/shm/standard_layout.h"
+#include "lockstep/parallel/cost/exchange_cost.h"
 #include "lockstep/parallel/cost/rates.h"
 
 namespace lockstep::parallel {
@@ -82,6 +83,82 @@ TEST(DataParallelCost, HalvesTheActivationsWithBf16AndScalesThemWithTheMicroBatc
   EXPECT_NEAR(twice / bf16, 2, 0.05);
 }
 
+TEST(DataParallelCost, Fp16TakesWhatBf16DoesAndTheWidenedOperandsOfItsProducts) {
+  Case c(2);
+  const ParallelPlan fp32 = c.estimate();
+  c.config.precision.compute = Dtype::bf16;
+  const ParallelPlan bf16 = c.estimate();
+  c.config.precision.compute = Dtype::fp16;
+  const ParallelPlan fp16 = c.estimate();
+  EXPECT_EQ(fp16.memory.parameters, bf16.memory.parameters);
+  EXPECT_EQ(fp16.memory.gradients, bf16.memory.gradients);
+  EXPECT_EQ(fp16.memory.optimizer, bf16.memory.optimizer);
+  EXPECT_EQ(fp16.comm_bytes_per_step, bf16.comm_bytes_per_step);
+  EXPECT_GT(fp16.memory.activations, bf16.memory.activations);
+  EXPECT_LT(fp16.memory.activations, fp32.memory.activations);
+  EXPECT_GT(fp16.forward_s, 1.5 * bf16.forward_s) << "CPUs multiply it in fp32";
+  EXPECT_EQ(bf16.compute, "");
+  EXPECT_EQ(fp16.compute, "fp16 beside fp32 masters, dynamic loss scale");
+  c.config.precision.loss_scale = 1024;
+  EXPECT_EQ(c.estimate().compute, "fp16 beside fp32 masters, loss scale 1024");
+}
+
+TEST(DataParallelCost, TellsWhichParametersDecayWhenNotAllDo) {
+  Case c(1);
+  c.config.optimizer.weight_decay = 0.1;
+  EXPECT_TRUE(c.estimate().groups.empty());
+  c.config.optimizer.decay = config::Decay::matrices;
+  const std::vector<ParameterGroup> groups = c.estimate().groups;
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].weight_decay, 0);
+  EXPECT_EQ(groups[1].weight_decay, 0.1);
+  EXPECT_EQ(groups[0].elements + groups[1].elements, c.model.parameters());
+  c.config.optimizer.weight_decay = 0;
+  EXPECT_TRUE(c.estimate().groups.empty()) << "nothing decays";
+}
+
+TEST(DataParallelCost, PowerSgdSendsThinFactorsAndKeepsWhatTheyLeaveOut) {
+  Case plain(2);
+  plain.config.model.vocab_size = 50'304;
+  const ParallelPlan whole = plain.estimate();
+  Case thin(2);
+  thin.config.model = plain.config.model;
+  thin.config.parallel.gradient_compression = config::Compression::powersgd;
+  thin.config.parallel.powersgd_rank = 4;
+  const ParallelPlan plan = thin.estimate();
+  EXPECT_EQ(plan.exchange, "powersgd");
+  EXPECT_LT(plan.comm_bytes_per_step, whole.comm_bytes_per_step / 20);
+  EXPECT_GT(plan.memory.gradients, 1.9 * static_cast<double>(whole.memory.gradients));
+  thin.config.parallel.virtual_ranks = 4;
+  EXPECT_EQ(thin.check().front().code, "LS-6010");
+  thin.config.parallel.virtual_ranks.reset();
+  thin.config.precision.reduce = Dtype::bf16;
+  EXPECT_EQ(thin.check().front().code, "LS-6013");
+}
+
+TEST(ExchangeCost, OfAMatrixIsItsFactorsWhereThatIsLess) {
+  const ExchangeCost& cost = exchange_cost("powersgd");
+  EXPECT_EQ(cost.bytes({{1000, 30, 10}, 300'032, false}, 4).sent, 4 * (4 * 1300 + 32));
+  EXPECT_EQ(cost.bytes({{1000, 300}, 300'032, true}, 4).errors, 4 * 300'000);
+  EXPECT_EQ(cost.bytes({{6, 6}, 64, false}, 4).sent, 4 * 64);
+  EXPECT_EQ(cost.bytes({{1000}, 1024, false}, 4).sent, 4 * 1024);
+}
+
+TEST(DataParallelCost, LocalStepsSendTheStateNowAndThenAndSaveOnlyThen) {
+  Case summed(2);
+  const ParallelPlan whole = summed.estimate();
+  Case local(2);
+  local.config.parallel.local_steps = 10;
+  EXPECT_LT(local.estimate().comm_bytes_per_step, whole.comm_bytes_per_step / 2);
+  local.config.checkpoint.every = 25;
+  local.config.run.check_gradients = 5;
+  const std::vector<Problem> problems = local.check();
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_EQ(problems[0].code, "LS-6014");
+  EXPECT_EQ(problems[0].fix, "set checkpoint.every = 30");
+  EXPECT_EQ(problems[1].where, "run.check_gradients");
+}
+
 TEST(DataParallelCost, KeepsOnePendingSumForEachTreeLevelOfTheRank) {
   Case plain(2, 8);
   const std::int64_t one = plain.estimate().memory.gradients;
@@ -89,6 +166,20 @@ TEST(DataParallelCost, KeepsOnePendingSumForEachTreeLevelOfTheRank) {
   ordered.plan.batch.ordered = true;
   EXPECT_EQ(ordered.estimate().memory.gradients, 4 * one);
   EXPECT_EQ(ordered.plan.memory.communication, plain.plan.memory.communication);
+}
+
+TEST(DataParallelCost, ACheckOfTheGradientsRunsTheWholeBatchOrWithDropoutAMicroBatch) {
+  Case c(2, 4);
+  const MemoryPlan plain = c.estimate().memory;
+  const auto parameters = static_cast<double>(c.model.parameters());
+  c.config.run.check_gradients = 100;
+  const MemoryPlan checked = c.estimate().memory;
+  expect_near_share(checked.gradients - plain.gradients, 4 * parameters);
+  EXPECT_GT(checked.activations, 7 * plain.activations);
+  c.config.model.dropout = 0.1;
+  const std::int64_t apart = c.estimate().memory.activations;
+  c.config.run.check_gradients = 0;
+  expect_near_share(apart - c.estimate().memory.activations, 4 * parameters);
 }
 
 TEST(DataParallelCost, SendsEveryGradientOnceAStepWhateverTheAccumulation) {
@@ -208,7 +299,6 @@ TEST(DataParallelCost, RefusesBf16SumsWithVirtualRanks) {
 }
 
 TEST(StrategyCosts, ListsDataParallel) {
-  ASSERT_EQ(strategy_costs().size(), 1U);
   EXPECT_EQ(strategy_costs().front().name, "data_parallel");
 }
 

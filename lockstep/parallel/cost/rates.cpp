@@ -16,7 +16,9 @@ RankRates rank_rates(const Setting& setting) {
   rates.copy_bytes_per_s = cores * kCoreCopyBytesPerS;
   if (setting.host.devices.empty()) return rates;
   const Device& device = setting.host.devices.front();
-  const double known = bf16 ? device.bf16_flops_per_s : device.fp32_flops_per_s;
+  // CPUs here multiply fp16 in fp32 (model/products.h); devices as fast as bf16.
+  const bool narrow = setting.config.precision.compute != config::Dtype::fp32;
+  const double known = narrow ? device.bf16_flops_per_s : device.fp32_flops_per_s;
   if (known > 0) rates.matmul_flops_per_s = known;
   return rates;
 }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "lockstep/parallel/cost/data_parallel.h"
+#include "lockstep/parallel/cost/sync_batch_norm.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -10,6 +11,8 @@ namespace {
 constexpr auto kStrategies = std::to_array<StrategyCost>({
     {"data_parallel", "every rank holds the whole model and computes its part of the batch",
      check_data_parallel, estimate_data_parallel},
+    {"sync_batch_norm", "batch normalisation over the samples of all ranks", check_sync_batch_norm,
+     estimate_sync_batch_norm},
 });
 
 }  // namespace

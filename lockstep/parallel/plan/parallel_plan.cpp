@@ -38,6 +38,31 @@ MemoryPlan memory_from(const Json& json) {
   return memory;
 }
 
+Json to_json(const std::vector<ParameterGroup>& groups) {
+  Json list = Json::array();
+  for (const ParameterGroup& group : groups) {
+    list.push_back({{"name", group.name},
+                    {"weight_decay", group.weight_decay},
+                    {"lr_factor", group.lr_factor},
+                    {"parameters", group.parameters},
+                    {"elements", group.elements}});
+  }
+  return list;
+}
+
+std::vector<ParameterGroup> groups_from(const Json& list) {
+  std::vector<ParameterGroup> groups;
+  for (const Json& json : list) {
+    ParameterGroup& group = groups.emplace_back();
+    json.at("name").get_to(group.name);
+    json.at("weight_decay").get_to(group.weight_decay);
+    json.at("lr_factor").get_to(group.lr_factor);
+    json.at("parameters").get_to(group.parameters);
+    json.at("elements").get_to(group.elements);
+  }
+  return groups;
+}
+
 config::BatchShape batch_from(const Json& json) {
   config::BatchShape batch;
   json.at("global_batch").get_to(batch.global_batch);
@@ -66,6 +91,9 @@ ParallelPlan plan_from(const Json& json) {
   json.at("forward_s").get_to(plan.forward_s);
   json.at("backward_s").get_to(plan.backward_s);
   json.at("optimizer_s").get_to(plan.optimizer_s);
+  if (json.contains("exchange")) json.at("exchange").get_to(plan.exchange);
+  if (json.contains("compute")) json.at("compute").get_to(plan.compute);
+  if (json.contains("groups")) plan.groups = groups_from(json.at("groups"));
   return plan;
 }
 
@@ -78,20 +106,22 @@ std::int64_t MemoryPlan::total() const {
 }
 
 std::string to_json_text(const ParallelPlan& plan) {
-  const Json json{
-      {"strategies", plan.strategies},
-      {"degree", {{"pp", plan.degree[0]}, {"dp", plan.degree[1]}, {"tp", plan.degree[2]}}},
-      {"batch", to_json(plan.batch)},
-      {"first_bucket_bytes", plan.first_bucket_bytes},
-      {"bucket_bytes", plan.bucket_bytes},
-      {"last_bucket_bytes", plan.last_bucket_bytes},
-      {"memory_bytes", to_json(plan.memory)},
-      {"comm_bytes_per_step", plan.comm_bytes_per_step},
-      {"step_s", plan.step_s},
-      {"exposed_comm_s", plan.exposed_comm_s},
-      {"forward_s", plan.forward_s},
-      {"backward_s", plan.backward_s},
-      {"optimizer_s", plan.optimizer_s}};
+  Json json{{"strategies", plan.strategies},
+            {"degree", {{"pp", plan.degree[0]}, {"dp", plan.degree[1]}, {"tp", plan.degree[2]}}},
+            {"batch", to_json(plan.batch)},
+            {"first_bucket_bytes", plan.first_bucket_bytes},
+            {"bucket_bytes", plan.bucket_bytes},
+            {"last_bucket_bytes", plan.last_bucket_bytes},
+            {"memory_bytes", to_json(plan.memory)},
+            {"comm_bytes_per_step", plan.comm_bytes_per_step},
+            {"step_s", plan.step_s},
+            {"exposed_comm_s", plan.exposed_comm_s},
+            {"forward_s", plan.forward_s},
+            {"backward_s", plan.backward_s},
+            {"optimizer_s", plan.optimizer_s}};
+  if (plan.exchange != "fp32") json["exchange"] = plan.exchange;
+  if (!plan.compute.empty()) json["compute"] = plan.compute;
+  if (!plan.groups.empty()) json["groups"] = to_json(plan.groups);
   return json.dump();
 }
 

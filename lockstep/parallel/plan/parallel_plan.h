@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/config/batch_shape.h"
+#include "lockstep/parallel/plan/parameter_group.h"
 #include "lockstep/topology/mesh.h"
 
 namespace lockstep::parallel {
@@ -38,6 +39,9 @@ struct ParallelPlan {
   double forward_s = 0;
   double backward_s = 0;
   double optimizer_s = 0;
+  std::string exchange = "fp32";       // how gradients travel: a row of exchange_costs()
+  std::string compute;                 // "fp16 beside fp32 masters, ..."; empty = nothing to tell
+  std::vector<ParameterGroup> groups;  // that are updated differently; empty = all are alike
 };
 
 [[nodiscard]] std::string to_json_text(const ParallelPlan& plan);

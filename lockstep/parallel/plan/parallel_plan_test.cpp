@@ -22,6 +22,8 @@ ParallelPlan some_plan() {
   plan.forward_s = 1e-9;
   plan.backward_s = 2;
   plan.optimizer_s = 0.7;
+  plan.compute = "fp16";
+  plan.groups = {{"no decay", 0, 1, 3, 10}, {"others", 0.1, 0.5, 2, 400}};
   return plan;
 }
 
@@ -37,6 +39,8 @@ TEST(ParallelPlan, SurvivesTheTripThroughJsonToTheLastBit) {
   EXPECT_EQ(back.comm_bytes_per_step, plan.comm_bytes_per_step);
   EXPECT_EQ(back.exposed_comm_s, plan.exposed_comm_s);
   EXPECT_EQ(back.forward_s, plan.forward_s);
+  EXPECT_EQ(back.compute, plan.compute);
+  EXPECT_EQ(back.groups, plan.groups);
 }
 
 TEST(ParallelPlan, RefusesTextThatIsNotAPlan) {

@@ -1,0 +1,92 @@
+#include "lockstep/model/products.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <array>
+#include <optional>
+
+namespace lockstep::model {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+/// N rows, I inputs, O outputs.
+class WideLinear : public torch::autograd::Function<WideLinear> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& input, const Variable& weight,
+                          const std::optional<Variable>& bias) {
+    context->save_for_backward({input, weight});
+    context->saved_data["bias"] = bias.has_value();
+    const at::Tensor wide_bias = bias ? for_product(*bias) : at::Tensor();
+    return at::linear(for_product(input), for_product(weight), wide_bias).to(input.scalar_type());
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::ScalarType type = saved[0].scalar_type();
+    const at::Tensor grad_NO = for_product(gradients[0]).flatten(0, -2);
+    variable_list out(3);
+    if (context->needs_input_grad(0)) {
+      out[0] = grad_NO.mm(for_product(saved[1])).to(type).view(saved[0].sizes());
+    }
+    const at::Tensor input_NI = for_product(saved[0]).flatten(0, -2);
+    out[1] = grad_NO.t().mm(input_NI).to(type);
+    if (context->saved_data["bias"].toBool()) out[2] = grad_NO.sum(0).to(type);
+    return out;
+  }
+};
+
+class WideConv2d : public torch::autograd::Function<WideConv2d> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& input, const Variable& weight,
+                          std::int64_t stride, std::int64_t padding) {
+    context->save_for_backward({input, weight});
+    context->saved_data["stride"] = stride;
+    context->saved_data["padding"] = padding;
+    return at::conv2d(for_product(input), for_product(weight), {}, {stride, stride},
+                      {padding, padding})
+        .to(input.scalar_type());
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::ScalarType type = saved[0].scalar_type();
+    const std::int64_t stride = context->saved_data["stride"].toInt();
+    const std::int64_t padding = context->saved_data["padding"].toInt();
+    const std::array<bool, 3> wanted{context->needs_input_grad(0), true, false};
+    const auto [input, weight, bias] = at::convolution_backward(
+        for_product(gradients[0]), for_product(saved[0]), for_product(saved[1]), std::nullopt,
+        {stride, stride}, {padding, padding}, /*dilation=*/{1, 1}, /*transposed=*/false,
+        /*output_padding=*/{0, 0}, /*groups=*/1, wanted);
+    return {input.defined() ? input.to(type) : input, weight.to(type), at::Tensor(), at::Tensor()};
+  }
+};
+
+bool is_widened(const at::Tensor& tensor) {
+  return product_type(tensor.scalar_type()) != tensor.scalar_type();
+}
+
+}  // namespace
+
+at::Tensor apply_linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  if (!is_widened(weight)) return at::linear(input, weight, bias);
+  return WideLinear::apply(input, weight,
+                           bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt);
+}
+
+at::Tensor apply_conv2d(const at::Tensor& input_BCHW, const at::Tensor& weight, std::int64_t stride,
+                        std::int64_t padding) {
+  if (is_widened(weight)) return WideConv2d::apply(input_BCHW, weight, stride, padding);
+  return at::conv2d(input_BCHW, weight, {}, {stride, stride}, {padding, padding});
+}
+
+at::ScalarType product_type(at::ScalarType type) { return type == at::kHalf ? at::kFloat : type; }
+
+at::Tensor for_product(const at::Tensor& tensor) {
+  return tensor.to(product_type(tensor.scalar_type()));
+}
+
+}  // namespace lockstep::model

@@ -1,0 +1,87 @@
+#include "lockstep/model/products.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "lockstep/model/model_testing.h"
+
+namespace lockstep::model {
+namespace {
+
+at::Tensor leaf(const at::Tensor& values, at::ScalarType type) {
+  return values.to(type).detach().clone().requires_grad_();
+}
+
+/// One rounding to fp16 of what fp32 computes.
+constexpr double kFp16Tolerance = 5e-4;
+
+TEST(Linear, InFp16EqualsDoublePrecisionButForOneRounding) {
+  for (const auto& shape : std::vector<std::vector<std::int64_t>>{{5, 37}, {2, 3, 37}}) {
+    const at::Tensor x = leaf(at::randn(shape), at::kHalf);
+    const at::Tensor w = leaf(at::randn({11, 37}), at::kHalf);
+    const at::Tensor b = leaf(at::randn({11}), at::kHalf);
+    const at::Tensor x64 = leaf(x, at::kDouble);
+    const at::Tensor w64 = leaf(w, at::kDouble);
+    const at::Tensor b64 = leaf(b, at::kDouble);
+    const at::Tensor y = apply_linear(x, w, b);
+    const at::Tensor expected = at::linear(x64, w64, b64);
+    EXPECT_EQ(y.scalar_type(), at::kHalf);
+    EXPECT_LT(relative_error(y, expected), kFp16Tolerance);
+    const at::Tensor slope = at::randn_like(y);
+    y.backward(slope);
+    expected.backward(slope.to(at::kDouble));
+    EXPECT_LT(relative_error(x.grad(), x64.grad()), kFp16Tolerance);
+    EXPECT_LT(relative_error(w.grad(), w64.grad()), kFp16Tolerance);
+    EXPECT_LT(relative_error(b.grad(), b64.grad()), kFp16Tolerance);
+  }
+}
+
+TEST(Linear, InFp16WithoutBiasAndForAnInputThatNeedsNoGradient) {
+  const at::Tensor x = at::randn({4, 8}).to(at::kHalf);
+  const at::Tensor w = leaf(at::randn({3, 8}), at::kHalf);
+  apply_linear(x, w).sum().backward();
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_LT(relative_error(w.grad(), x.to(at::kDouble).sum(0).expand({3, 8})), kFp16Tolerance);
+}
+
+TEST(Linear, InOtherTypesIsLibTorchs) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = at::randn({4, 8}).to(type);
+    const at::Tensor w = at::randn({3, 8}).to(type);
+    EXPECT_TRUE(apply_linear(x, w).equal(at::linear(x, w)));
+  }
+}
+
+TEST(Linear, InFp16ASumBeyondItsRangeIsInfiniteAndOneInsideItIsNot) {
+  const at::Tensor x = at::full({1, 64}, 100, at::kHalf);
+  // Partial sums of 40 x 10,000 leave the range of fp16 and come back to 1600.
+  const at::Tensor back = at::cat({at::full({1, 40}, 100.0), at::full({1, 24}, -166.0)}, 1);
+  EXPECT_NEAR(apply_linear(x, back.to(at::kHalf)).item<double>(), 1600, 1);
+  EXPECT_TRUE(apply_linear(x, at::full({1, 64}, 100, at::kHalf)).isinf().item<bool>());
+}
+
+TEST(Conv2d, InFp16EqualsDoublePrecisionButForOneRounding) {
+  for (const std::int64_t stride : {1, 2}) {
+    const at::Tensor x =
+        leaf(at::randn({2, 4, 9, 9}).contiguous(at::MemoryFormat::ChannelsLast), at::kHalf);
+    const at::Tensor w =
+        leaf(at::randn({6, 4, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast), at::kHalf);
+    const at::Tensor x64 = leaf(x, at::kDouble);
+    const at::Tensor w64 = leaf(w, at::kDouble);
+    const at::Tensor y = apply_conv2d(x, w, stride, 1);
+    const at::Tensor expected = at::conv2d(x64, w64, {}, {stride, stride}, {1, 1});
+    EXPECT_EQ(y.scalar_type(), at::kHalf);
+    EXPECT_TRUE(y.is_contiguous(at::MemoryFormat::ChannelsLast));
+    EXPECT_LT(relative_error(y, expected), kFp16Tolerance);
+    const at::Tensor slope = at::randn_like(y);
+    y.backward(slope);
+    expected.backward(slope.to(at::kDouble));
+    EXPECT_LT(relative_error(x.grad(), x64.grad()), kFp16Tolerance);
+    EXPECT_LT(relative_error(w.grad(), w64.grad()), kFp16Tolerance);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::model

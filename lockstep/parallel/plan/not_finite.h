@@ -1,0 +1,14 @@
+// Where the numbers of a step first were not finite, as a value.
+#pragma once
+#include <string>
+
+namespace lockstep::parallel {
+
+struct NotFinite {
+  int rank = 0;
+  std::string where;  // "output of blocks.3", "the loss", "gradient of blocks.3.fc2.weight"
+
+  friend bool operator==(const NotFinite&, const NotFinite&) = default;
+};
+
+}  // namespace lockstep::parallel
