@@ -28,6 +28,8 @@ WORKS = {
     "resnet18-bf16": (["resnet", "bf16"], {}, 3),
     "gpt-bf16": (["gpt", "bf16"], {}, 3),
     "gpt-fp32": (["gpt"], {}, 3),
+    "gpt-vocab": (["gpt", "bf16"], {"VOCAB": "50304"}, 3),
+    "gpt-vocab-1": (["gpt", "bf16"], {"VOCAB": "50304", "BS": "1"}, 3),
     "mlp": (["mlp"], {}, 50),
     "mlp-small": (["mlp"], {"WIDTH": "64", "BS": "16"}, 50),
 }

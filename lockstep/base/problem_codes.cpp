@@ -129,8 +129,9 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "A file of the run directory could not be made or written. Check that the folder exists, "
      "belongs to you and that the disk has room (df), or choose another with --run-dir."},
     {"LS-3090", "out of memory",
-     "The system refused memory for a tensor. Use a smaller batch or model, more ranks, or a "
-     "strategy that shards; `lockstep plan` says what a run needs, `doctor` what the machine has."},
+     "The system refused memory for a tensor. Use a smaller batch or model, or more ranks; `lockstep "
+     "plan` says what a run needs. With batch.micro_batch = \"auto\" a step that runs out of memory "
+     "is repeated in smaller micro-batches; this one cannot be cut finer."},
     {"LS-3091", "resident memory not readable",
      "Memory is measured from /proc/self/status, which is missing or has another form here."},
     {"LS-4001", "ranks that never joined",

@@ -80,7 +80,8 @@ class ScalingBench {
   void settle_jobs(const Args& args) {
     const std::vector<int> counts = parse_rank_counts(args.text("--ranks", "1,2"));
     config::ParsedConfig parsed = read_run(args);
-    parsed.config.data.eval.clear();  // nothing is evaluated
+    parsed.config.data.eval.clear();  // nothing is evaluated or checked
+    parsed.config.run.check_gradients = 0;
     rundir::RunCheck check(std::move(parsed));
     config_ = check.config();
     if (config_.batch.finds_micro_batch) take_predicted_batch(check);
@@ -182,14 +183,16 @@ Command bench_scaling_command() {
           "second, speedup and efficiency (speedup / ranks), a plot with the ideal line, and "
           "the dominating phase: the one whose seconds a step exceed ideal scaling from the "
           "smallest count most (there, and where none does, the longest). Rates are samples of "
-          "a step / median step time. Counts above the cores are measured and marked.",
+          "a step / median step time. A rank that computes a tenth longer than the others is named "
+          "with what they wait for it. Counts above the cores are measured and marked.",
       .examples = kExamples,
       .positional = {.name = "RUN.toml", .help = "the run to measure", .at_least = 1},
       .flags = kFlags,
       .json =
           "a line for each rank count: ranks, samples_per_s, speedup, efficiency, "
           "dominating_phase, oversubscribed, tokens_per_s (of models that count tokens), step_s "
-          "and the seconds of each phase.",
+          "and the seconds of each phase; of two ranks and more also slowest_rank, slowest_share "
+          "(by which it computes longer than the median of the others) and others_wait_s.",
       .run = run};
 }
 

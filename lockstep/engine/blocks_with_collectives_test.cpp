@@ -156,7 +156,7 @@ TEST(BlocksWithCollectives, ARankThatLeavesMicroBatchesOutKeepsTheOthersGoing) {
   });
 }
 
-TEST(BlocksWithCollectives, CountTheirBytesAndWaitsAsSynchronisation) {
+TEST(BlocksWithCollectives, CountTheirBytes) {
   const Waves data(12);
   test::run_ranks(2, [&](comm::Group& group) {
     const auto statistics = test::join_another(group, "statistics");

@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/engine/evaluate.h"
+#include "lockstep/engine/values/straggler.h"
 #include "lockstep/parallel/compose.h"
 #include "lockstep/parallel/strategies/registry.h"
 #include "tests/support/rank_processes.h"
@@ -136,6 +137,51 @@ TEST(Trainer, OneTwoAndFourRanksEndInTheSameState) {
       EXPECT_EQ(state_sha256(ours.trainer->state()), state_sha256(reference.trainer->state()));
     });
   }
+}
+
+TEST(Trainer, AStaticGraphChangesNoNumbers) {
+  const Points points(21);
+  test::run_ranks(2, [&](comm::Group& group) {
+    config::RunConfig config = tiny_config();
+    TinyRun plain(group, config, points);
+    config.parallel.static_graph = true;
+    TinyRun promised(group, config, points);
+    EXPECT_EQ(plain.trainer->run(), Outcome::done);
+    EXPECT_EQ(promised.trainer->run(), Outcome::done);
+    EXPECT_EQ(state_sha256(promised.trainer->state()), state_sha256(plain.trainer->state()));
+  });
+}
+
+/// Keeps the last report.
+class LastReport : public Observer {
+ public:
+  Answer on_step(const StepReport& report, const TrainState& /*state*/) override {
+    last = report;
+    return Answer::go_on;
+  }
+  StepReport last;
+};
+
+TEST(Trainer, ThePrintingRankReportsItsBucketsAndAllReportWhatEachRankComputed) {
+  const Points points(64);
+  test::run_ranks(2, [&](comm::Group& group) {
+    TinyRun run(group, tiny_config(), points);
+    LastReport observer;
+    run.trainer->add_observer(observer);
+    EXPECT_EQ(run.trainer->run(), Outcome::done);
+    const StepReport& report = observer.last;
+    ASSERT_EQ(report.per_rank.size(), 2U);
+    for (const PhaseTimes& times : report.per_rank) EXPECT_GT(compute_s(times), 0);
+    ASSERT_EQ(report.buckets.size(), group.rank() == 0 ? 1U : 0U);
+    for (const BucketReport& bucket : report.buckets) {
+      EXPECT_EQ(bucket.name.rfind("bucket 0: head.fc.bias .. ", 0), 0U) << bucket.name;
+      EXPECT_GE(bucket.ready_s, report.times.data_s);
+      EXPECT_GE(bucket.issued_s, bucket.ready_s);
+      EXPECT_GE(bucket.done_s, bucket.issued_s);
+      EXPECT_LE(bucket.done_s, report.times.step_s);
+      EXPECT_GE(bucket.wait_s, 0);
+    }
+  });
 }
 
 // pytorch/pytorch #25162: samplers that pad count 22 of 21 images.

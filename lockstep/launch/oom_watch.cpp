@@ -49,8 +49,8 @@ std::string OomWatch::explain_kill() {
   return "the kernel's out-of-memory killer ended it" +
          (limit.has_value() ? "; the limit of its cgroup is " + format_bytes(*limit)
                             : std::string()) +
-         ": use a smaller micro_batch or fewer ranks a host; `lockstep plan` tells what a rank "
-         "needs";
+         ": use a smaller micro_batch (\"auto\" finds it) or fewer ranks a host; `lockstep plan` "
+         "tells what a rank needs";
 }
 
 }  // namespace lockstep::launch

@@ -39,9 +39,11 @@ std::uint64_t mark_of(const Block* block) {
 }
 
 EnvironmentFault out_of_memory(const std::string& who, std::size_t bytes) {
-  return EnvironmentFault({kOutOfMemoryCode, "memory",
-                           who + " refused " + std::to_string(bytes) + " bytes for a tensor",
-                           "use a smaller batch or model; `lockstep plan` says what a run needs"});
+  return EnvironmentFault(
+      {kOutOfMemoryCode, "memory",
+       who + " refused " + std::to_string(bytes) + " bytes for a tensor",
+       "use a smaller batch.micro_batch (\"auto\" finds it) or model; `lockstep "
+       "plan` says what a run needs"});
 }
 
 // `block` heads a chain through class_next.

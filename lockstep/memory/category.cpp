@@ -124,10 +124,14 @@ bool is_out_of_memory(const std::exception& error) {
   if (const auto* ours = dynamic_cast<const Error*>(&error)) {
     return ours->problems().front().code == kOutOfMemoryCode;
   }
+  // oneDNN says no more than what it could not do, and its error type is not to be had here. What
+  // it has no code for fails at another place ("... a primitive descriptor ...").
+  constexpr auto kOneDnn = std::to_array<std::string_view>(
+      {"could not create a primitive", "could not execute a primitive",
+       "could not create a memory object", "could not create a memory"});
   const std::string_view what = error.what();
-  // c10::alloc_cpu, where LibTorch does not come to our allocator; oneDNN has no other words.
-  return what.find("can't allocate memory") != std::string_view::npos ||
-         what.starts_with("could not create a memory");
+  return std::find(kOneDnn.begin(), kOneDnn.end(), what) != kOneDnn.end() ||
+         what.find("can't allocate memory") != std::string_view::npos;  // c10::alloc_cpu
 }
 
 std::int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }

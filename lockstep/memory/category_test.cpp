@@ -72,6 +72,9 @@ TEST(Memory, KnowsTheErrorsOfMemoryThatRanOut) {
   EXPECT_TRUE(is_out_of_memory(EnvironmentFault({kOutOfMemoryCode, "", "", ""})));
   EXPECT_FALSE(is_out_of_memory(EnvironmentFault({"LS-3001", "", "", ""})));
   EXPECT_FALSE(is_out_of_memory(std::runtime_error("the shapes differ")));
+  EXPECT_TRUE(is_out_of_memory(std::runtime_error("could not create a primitive")));
+  EXPECT_FALSE(is_out_of_memory(
+      std::runtime_error("could not create a primitive descriptor for a convolution")));
   try {
     (void)c10::GetDefaultCPUAllocator()->allocate(std::size_t{1} << 60);
     ADD_FAILURE() << "the system gave an exabyte";

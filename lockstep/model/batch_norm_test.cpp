@@ -69,6 +69,9 @@ at::Tensor copy_of(const at::Tensor& values, at::ScalarType type) {
   return copy;
 }
 
+/// A gradient of the output whose sums do not cancel: their digits can be compared.
+at::Tensor slope_for(const at::Tensor& values) { return values / 2 + at::randn_like(values); }
+
 /// LibTorch's own formula, in fp64.
 at::Tensor plain(const at::Tensor& input, const BatchNormTensors& tensors) {
   return at::batch_norm(input, tensors.weight, tensors.bias, tensors.running_mean,
@@ -89,7 +92,7 @@ const std::vector<Case> kCases{
     {{2, 3, 70, 70}},
     {{5, 16, 9, 9}, at::MemoryFormat::ChannelsLast},
     {{9, 77, 12, 12}, at::MemoryFormat::ChannelsLast},
-    {{3, 10, 1, 1}, at::MemoryFormat::ChannelsLast},
+    {{40, 10, 1, 1}, at::MemoryFormat::ChannelsLast},
     {{2, 6, 3, 4, 5}},
     {{2, 24, 3, 4, 5}, at::MemoryFormat::ChannelsLast3d},
 };
@@ -107,7 +110,7 @@ TEST(BatchNormOverRanks, EqualsLibTorchsOnOneRankInEveryLayoutAndType) {
       const at::Tensor values = (at::randn(c.shape) * 2 + 3).contiguous(c.format);
       const at::Tensor ours = copy_of(values, type);
       const at::Tensor theirs = copy_of(ours, at::kDouble);
-      const at::Tensor slope = at::randn(c.shape).contiguous(c.format).to(type);
+      const at::Tensor slope = slope_for(values).to(type);
       const BatchNormTensors our_layer =
           layer(c.shape[1], type == at::kDouble ? at::kDouble : at::kFloat);
       const BatchNormTensors their_layer = layer(c.shape[1], at::kDouble);
@@ -175,7 +178,7 @@ TEST(BatchNormOverRanks, EqualsOneProcessWithTheWholeBatchHoweverItIsCut) {
                                                     {0, 5, 3}, {1, 1, 5, 1}, {2, 0, 0, 6}};
   for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     const at::Tensor whole = (at::randn({8, 19, 6, 6}) - 2).contiguous(format);
-    const at::Tensor slope = at::randn({8, 19, 6, 6}).contiguous(format);
+    const at::Tensor slope = slope_for(whole);
     const at::Tensor theirs = copy_of(whole, at::kDouble);
     const BatchNormTensors their_layer = layer(19, at::kDouble);
     const at::Tensor expected = plain(theirs, their_layer);
@@ -197,6 +200,26 @@ TEST(BatchNormOverRanks, EqualsOneProcessWithTheWholeBatchHoweverItIsCut) {
         EXPECT_TRUE(result.tensors.running_var.equal(results.front().tensors.running_var));
       }
     }
+  }
+}
+
+TEST(BatchNormOverRanks, NarrowTypesHaveTheStatisticsOfTheirValues) {
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor whole = (at::randn({9, 32, 5, 5}) + 1).to(type);
+    const at::Tensor slope = slope_for(whole.to(at::kFloat)).to(type);
+    const at::Tensor theirs = copy_of(whole, at::kDouble);
+    const BatchNormTensors their_layer = layer(32, at::kDouble);
+    const at::Tensor expected = plain(theirs, their_layer);
+    expected.backward(slope.to(at::kDouble));
+    const std::vector<Result> results = over_ranks(whole, slope, {2, 6, 1});
+    const auto out = joined(results, [](const Result& r) { return r.out; });
+    const auto gradient = joined(results, [](const Result& r) { return r.input_gradient; });
+    const auto weight = summed(results, [](const Result& r) { return r.tensors.weight.grad(); });
+    EXPECT_LT(relative_error(out, expected), tolerance(type));
+    EXPECT_LT(relative_error(gradient, theirs.grad()), tolerance(type));
+    EXPECT_EQ(weight.scalar_type(), at::kFloat);
+    EXPECT_LT(relative_error(weight, their_layer.weight.grad()), 2e-6);
+    EXPECT_LT(relative_error(results[0].tensors.running_var, their_layer.running_var), 1e-6);
   }
 }
 

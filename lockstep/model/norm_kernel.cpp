@@ -19,13 +19,6 @@ std::int64_t block_rows(std::int64_t channels) {
   return std::clamp(kBlockElements / channels, kFewestRows, kMostRows);
 }
 
-// g++ takes loops of sixteen apart before it would make one vector of them.
-#if defined(__clang__)
-#define LOCKSTEP_KEEP_LOOP
-#else
-#define LOCKSTEP_KEEP_LOOP _Pragma("GCC unroll 1")
-#endif
-
 /// tile(width, c) for channels [c, c + width) until all are done; `width` is a constant.
 template <typename Tile>
 LOCKSTEP_INLINE void over_tiles(std::int64_t channels, Tile tile) {

@@ -13,6 +13,13 @@ using Bf16Bits = std::uint16_t;
 // Loops must be inlined into the entry point of an instruction set to be compiled for it.
 #define LOCKSTEP_INLINE [[gnu::always_inline]] inline
 
+// Before a loop over sixteen lanes: g++ would take it apart before it made one vector of it.
+#if defined(__clang__)
+#define LOCKSTEP_KEEP_LOOP
+#else
+#define LOCKSTEP_KEEP_LOOP _Pragma("GCC unroll 1")
+#endif
+
 LOCKSTEP_INLINE float value_of(float value) { return value; }
 LOCKSTEP_INLINE float value_of(Bf16Bits value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);

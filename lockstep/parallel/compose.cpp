@@ -132,7 +132,7 @@ class ComposedSession : public Session {
   std::vector<TimedBucket> timed_buckets() const override {
     std::vector<TimedBucket> buckets;
     const GradientReducer& reducer = parts_.replica->reducer();
-    if (groups_.data.size() == 1) return buckets;
+    if (groups_.data.size() == 1 || !reducer.summed()) return buckets;
     for (std::size_t b = 0; b < reducer.bucket_count(); ++b) {
       buckets.push_back({reducer.bucket_name(b), reducer.bucket_bytes(b), reducer.bucket_times(b)});
     }

@@ -143,7 +143,7 @@ class DataParallel {
 [[nodiscard]] model::LossSum cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target);
 
 /// Parameters and buffers of a plain module by LibTorch's names, shared tensors once with aliases.
-/// Parameters of normalisation layers keep fp32 under bf16 compute.
+/// Parameters of normalisation layers keep fp32 under narrower compute.
 [[nodiscard]] std::vector<model::NamedTensor> module_parameters(const torch::nn::Module& module);
 [[nodiscard]] std::vector<model::NamedTensor> module_buffers(const torch::nn::Module& module);
 

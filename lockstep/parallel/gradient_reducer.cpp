@@ -388,7 +388,7 @@ StepSums GradientReducer::wait() {
   const std::int64_t terms = options_.leaves * group_.size();
   StepSums sums = control_.sums(block());
   gradient_weight_ = summed_ ? sums.weight : control_.sums(own_block_).weight;
-  if (sums.abandon_votes == 0) end_graph(sums);
+  if (sums.abandon_votes == 0 && sums.memory_votes == 0) end_graph(sums);
   buffers_.finish_step(control_.buffers(block()), terms);
   return sums;
 }

@@ -94,6 +94,8 @@ class GradientReducer {
   [[nodiscard]] std::size_t bucket_count() const { return plan_.buckets.size(); }
   [[nodiscard]] const std::string& bucket_name(std::size_t bucket) const;
   [[nodiscard]] std::int64_t bucket_bytes(std::size_t bucket) const;  // of its fp32 gradients
+  /// Whether gradients are exchanged in this step, and buckets with them.
+  [[nodiscard]] bool summed() const { return summed_; }
   /// Of the last step. After wait().
   [[nodiscard]] const BucketTimes& bucket_times(std::size_t bucket) const;
   /// In this step so far.

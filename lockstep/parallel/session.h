@@ -89,7 +89,7 @@ class Session {
       const std::function<std::optional<CheckPart>()>& next) = 0;
   /// Which parameters are not used by all ranks, when there is something new to tell.
   [[nodiscard]] virtual std::optional<ParameterUse> take_use_news() = 0;
-  /// Of the last reduced step, in order; empty with one rank.
+  /// Of the last reduced step, in order; empty with one rank, and where gradients did not travel.
   [[nodiscard]] virtual std::vector<TimedBucket> timed_buckets() const = 0;
 
   /// Summed loss and hits of one batch in evaluation mode; no collective.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/parallel/data_parallel.h"
 #include "tests/support/rank_processes.h"
 
 namespace lockstep::parallel {
@@ -77,6 +78,30 @@ TEST(UseWatch, APatternThatChangesAllTheTimeCostsFewLooks) {
     }
     EXPECT_GE(looks, 2);
     EXPECT_LE(looks, 8);
+  });
+}
+
+TEST(UseWatch, AReplicaTellsWhatItsRanksUse) {
+  test::run_ranks(2, [](comm::Group& group) {
+    struct Net : torch::nn::Module {
+      at::Tensor trunk = register_parameter("trunk", at::ones({3}));
+      at::Tensor gate = register_parameter("gate", at::ones({3}));
+      at::Tensor aux = register_parameter("aux", at::ones({3}));
+    } net;
+    DataParallel replica(net, group, {});
+    EXPECT_TRUE(replica.parameter_use().all_used());
+    for (int i = 0; i < 3; ++i) {
+      (void)replica.step(0.1, [&] {
+        at::Tensor sum = net.trunk.sum();
+        if (group.rank() == 1) sum = sum + net.gate.sum();
+        return model::LossSum{sum, 1};
+      });
+    }
+    const ParameterUse expected{{"aux"}, {{"gate", {1}}}};
+    EXPECT_EQ(replica.parameter_use(), expected);
+    EXPECT_EQ(to_text(replica.parameter_use()),
+              "parameters without a gradient on any rank: aux; with one on some ranks only: gate "
+              "(rank 1)");
   });
 }
 

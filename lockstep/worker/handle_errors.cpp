@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <iostream>
-#include <new>
 
 #include "lockstep/base/limits.h"
+#include "lockstep/memory/category.h"
 #include "lockstep/worker/job_source.h"
 
 namespace lockstep::worker {
@@ -27,6 +27,13 @@ Exit report_bug(const char* what, bool json) {
   return Exit::bug;
 }
 
+Exit report_memory(bool json) {
+  print({{"LS-7203", "lockstep-worker", "out of memory",
+          "lower batch.micro_batch (\"auto\" finds it); `lockstep plan` shows what the run needs"}},
+        json);
+  return Exit::environment;
+}
+
 }  // namespace
 
 Exit handle_errors(const std::vector<std::string>& words,
@@ -37,14 +44,11 @@ Exit handle_errors(const std::vector<std::string>& words,
   } catch (const Error& error) {
     if (!is_echo(error)) print(error.problems(), json);
     return error.exit();
-  } catch (const std::bad_alloc&) {
-    print({{"LS-7203", "lockstep-worker", "out of memory",
-            "lower batch.micro_batch; `lockstep plan` shows what the run needs"}},
-          json);
-    return Exit::environment;
   } catch (const c10::Error& error) {
+    if (memory::is_out_of_memory(error)) return report_memory(json);
     return report_bug(error.what_without_backtrace(), json);
   } catch (const std::exception& error) {
+    if (memory::is_out_of_memory(error)) return report_memory(json);
     if (const auto fault = limit_fault_of(error)) {
       print(fault->problems(), json);
       return fault->exit();

@@ -13,10 +13,11 @@
 namespace lockstep::worker {
 namespace {
 
+// Each write wakes the front, which takes its time from the ranks.
+constexpr std::chrono::milliseconds kFlushEvery{25};
+
 /// Best effort: a front that is gone must not stop training.
-void write_line(int fd, std::string line) {
-  line += '\n';
-  std::string_view left = line;
+void write_all(int fd, std::string_view left) {
   while (!left.empty()) {
     const ssize_t n = ::write(fd, left.data(), left.size());
     if (n < 0 && errno == EINTR) continue;
@@ -41,7 +42,8 @@ void ReportSink::send(const metrics::ReportLine& line) {
   if (console_) {
     console_->show(line);
   } else {
-    write_line(report_fd_, metrics::to_json_text(line));
+    pending_ += metrics::to_json_text(line) + '\n';
+    flush();
   }
 }
 
@@ -49,8 +51,18 @@ void ReportSink::send(const engine::StepReport& report, const std::string& json)
   if (console_) {
     console_->on_step(report);
   } else {
-    write_line(report_fd_, json);
+    pending_ += json;
+    pending_ += '\n';
+    const auto now = std::chrono::steady_clock::now();
+    if (now - flushed_ < kFlushEvery && report.step < report.total_steps) return;
+    flushed_ = now;
+    flush();
   }
+}
+
+void ReportSink::flush() {
+  if (!pending_.empty()) write_all(report_fd_, pending_);
+  pending_.clear();
 }
 
 void ReportSink::show_plan(const parallel::ParallelPlan& plan, const std::string& title) {

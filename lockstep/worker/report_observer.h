@@ -1,5 +1,6 @@
 // Writes what happens to the run directory and to whoever draws it: the printing rank's observer.
 #pragma once
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -20,13 +21,20 @@ class ReportSink {
  public:
   /// \param report_fd -1 = draw on standard output.
   ReportSink(int report_fd, bool quiet, bool color);
+  ReportSink(const ReportSink&) = delete;
+  ReportSink& operator=(const ReportSink&) = delete;
+  ~ReportSink() { flush(); }
   void send(const metrics::ReportLine& line);
   /// \param json the report as a line, which its caller has anyway.
   void send(const engine::StepReport& report, const std::string& json);
   void show_plan(const parallel::ParallelPlan& plan, const std::string& title);
 
  private:
+  void flush();
+
   int report_fd_;
+  std::string pending_;  // lines of steps shorter than anybody can see
+  std::chrono::steady_clock::time_point flushed_{};
   std::unique_ptr<metrics::Console> console_;  // null with a descriptor
 };
 

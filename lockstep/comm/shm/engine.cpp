@@ -299,7 +299,8 @@ void Engine::drive_until(const Completion& wanted, bool in_order,
       continue;
     }
     WaitPolicy policy(options_.crowded || segment_.crowded());
-    while (!wanted.done() && actions_.empty() && !closing_.load()) {  // others may wait for what an action brings
+    while (!wanted.done() && actions_.empty() &&
+           !closing_.load()) {  // others may wait for what an action brings
       if (advance()) {
         policy.reset();
         continue;

@@ -173,15 +173,17 @@ std::int64_t checked_samples(const Setting& setting, const ParallelPlan& plan, c
   return apart ? batch.micro_batch : batch.global_batch;
 }
 
-/// A check keeps its own sums, and all gradients of a part beside what the part needs itself.
+/// A check has all gradients of a part beside what the part needs itself, and sums over its parts.
 void add_check(MemoryPlan& memory, const Setting& setting, const ParallelPlan& plan,
                const Sizes& s) {
   const std::int64_t samples = checked_samples(setting, plan, s);
   if (samples == 0) return;
-  memory.gradients = (s.flat * kFp32Bytes + memory.gradients).value();
   const Saturated part =
       peak_activation_bytes(setting.model, samples, s) + s.flat * s.compute_bytes;
   memory.activations = std::max(memory.activations, part.value());
+  if (samples < plan.batch.global_batch) {
+    memory.gradients = (s.flat * kFp32Bytes + memory.gradients).value();
+  }
 }
 
 MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
