@@ -77,6 +77,7 @@ LOCKSTEP_INLINE float largest(const T* row, std::int64_t count) {
   for (float& lane : lanes) lane = kLowest;
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
+    LOCKSTEP_KEEP_LOOP
     for (std::int64_t j = 0; j < kLanes; ++j) {
       const float x = value_of(row[i + j]);
       lanes[j] = x > lanes[j] ? x : lanes[j];
@@ -94,6 +95,7 @@ LOCKSTEP_INLINE float lane_sum(std::int64_t count, Term term) {
   float lanes[kLanes] = {};
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
+    LOCKSTEP_KEEP_LOOP
     for (std::int64_t j = 0; j < kLanes; ++j) lanes[j] += term(i + j);
   }
   float sum = 0;

@@ -1,8 +1,10 @@
 #include "lockstep/parallel/control_block.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "lockstep/optim/flat_layout.h"
+#include "lockstep/parallel/plan/control_numbers.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -23,6 +25,9 @@ enum Field : std::size_t {
   kFieldCount
 };
 
+// Times, where it was not finite, breaches.
+constexpr std::size_t kPerRank = std::tuple_size_v<RankTimes> + 2;
+
 }  // namespace
 
 float NotFiniteAt::to_number() const {
@@ -42,6 +47,7 @@ ControlBlock::ControlBlock(int ranks, std::size_t parameters, std::int64_t buffe
       used_offset_(breaches_offset_ + static_cast<std::size_t>(ranks)),
       buffers_offset_(used_offset_ + parameters),
       buffer_floats_(static_cast<std::size_t>(buffer_floats)) {
+  static_assert(kFieldCount == kControlFields && kPerRank == kControlOfARank);
   const auto raw = static_cast<std::int64_t>(buffers_offset_ + buffer_floats_);
   size_ = (raw + optim::kPadElements - 1) / optim::kPadElements * optim::kPadElements;
 }

@@ -9,19 +9,16 @@
 #include "lockstep/comm/shm/standard_layout.h"
 #include "lockstep/parallel/cost/exchange_cost.h"
 #include "lockstep/parallel/cost/rates.h"
+#include "lockstep/parallel/plan/control_numbers.h"
 
 namespace lockstep::parallel {
 namespace {
 
 constexpr std::int64_t kFp32Bytes = 4;
 constexpr std::int64_t kNarrowBytes = 2;
-constexpr std::int64_t kPadElements = 64;      // of a parameter in a flat buffer
-constexpr std::int64_t kChunkElements = 4096;  // of the whole flat buffer
-constexpr std::int64_t kControlFields = 7;     // loss, weight twice, three votes, micro-batches
+constexpr std::int64_t kPadElements = 64;                         // of a parameter in a flat buffer
+constexpr std::int64_t kChunkElements = 4096;                     // of the whole flat buffer
 constexpr std::int64_t kLeastKeptBytes = std::int64_t{16} << 20;  // by the allocator
-// Of each rank: six times, where its step was not finite, and whether its graph is the promised
-// one.
-constexpr std::int64_t kControlTimes = 8;
 
 Saturated padded(Saturated count, std::int64_t unit) { return (count + (unit - 1)) / unit * unit; }
 
@@ -69,7 +66,7 @@ Sizes sizes_of(const Setting& setting, const ParallelPlan& plan) {
     }
   }
   s.control = padded(s.buffer_floats + kControlFields + s.parameters +
-                         Saturated(kControlTimes) * setting.world_size,
+                         Saturated(kControlOfARank) * setting.world_size,
                      kPadElements);
   return s;
 }
