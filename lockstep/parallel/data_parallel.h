@@ -81,7 +81,7 @@ class DataParallel {
   /// Collective: makes parameters and moments of all ranks equal, if local steps made them differ.
   void settle();
   /// Instead of optimizer_step: module buffers go back to what they were before the step.
-  void drop_step() { reducer_.buffers().begin_micro_batch(); }
+  void drop_step() { reducer_.drop_step(); }
 
   /// Collective: one whole step of one micro-batch. \returns the mean loss over the global batch.
   /// \param loss computes the summed loss of this rank's part. \throws Error (LS-7104) when fp16

@@ -393,6 +393,11 @@ StepSums GradientReducer::wait() {
   return sums;
 }
 
+void GradientReducer::drop_step() {
+  buffers_.begin_micro_batch();
+  if (exchange_ != nullptr) exchange_->drop_step();
+}
+
 void GradientReducer::end_graph(const StepSums& sums) {
   const std::span<const float> numbers = std::as_const(*this).block();
   const GraphSums graph{control_.uses(numbers), control_.breaches(numbers), sums.micro_batches,

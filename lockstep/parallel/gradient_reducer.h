@@ -80,6 +80,8 @@ class GradientReducer {
   /// Collective: returns when every bucket is summed over all ranks. Buffers are set to their
   /// means.
   [[nodiscard]] StepSums wait();
+  /// After wait(), on all ranks: the step does not count. Module buffers are those of before it.
+  void drop_step();
 
   /// The summed gradient of a parameter: elements in the parameter's own stride order. After
   /// wait().

@@ -34,7 +34,7 @@ struct ExchangeSetting {
   double weight = 1;
   std::int64_t powersgd_rank = 4;
   std::int64_t powersgd_from = 0;  // updates made before; earlier steps are exchanged whole
-  std::uint64_t seed = 0;  // of the first matrices of PowerSGD; equal on all ranks
+  std::uint64_t seed = 0;          // of the first matrices of PowerSGD; equal on all ranks
 };
 
 /// Sums buckets in place over all ranks of the group; a bucket is an fp32 array that nobody else
@@ -51,6 +51,8 @@ class Exchange {
   /// Collective, in the order of the buckets, after all were started: the bucket holds its sum.
   /// \returns when the last collective of it ended: comm::Work::ended_ns().
   virtual std::int64_t finish(std::size_t bucket) = 0;
+  /// The step just finished does not count, on any rank: nothing of it is carried on.
+  virtual void drop_step() {}
 };
 
 }  // namespace lockstep::parallel

@@ -169,6 +169,19 @@ TEST(PowerSgd, FirstStepsAreExchangedWhole) {
   });
 }
 
+TEST(PowerSgd, ADroppedStepLeavesNothingBehind) {
+  test::run_ranks(2, [](comm::Group& group) {
+    const auto exchange = make_exchange("powersgd", {group, comm::Order::any, 1, 2, 0, 7});
+    exchange->adopt(contents());
+    exchange_all(*exchange,
+                 {values(group.rank(), kMatrix + kVector), at::zeros({kMatrix + kVector})});
+    exchange->drop_step();
+    const at::Tensor nothing = at::zeros({kMatrix + kVector});
+    exchange_all(*exchange, {nothing, at::zeros({kMatrix + kVector})});
+    EXPECT_TRUE(at::equal(nothing, at::zeros({kMatrix + kVector})));
+  });
+}
+
 TEST(PowerSgd, AStepThatIsNotFiniteSpoilsNoOther) {
   test::run_ranks(2, [](comm::Group& group) {
     const auto exchange = make_exchange("powersgd", {group, comm::Order::any, 1, 2, 0, 7});

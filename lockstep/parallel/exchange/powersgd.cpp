@@ -37,6 +37,7 @@ class PowerSgdExchange : public Exchange {
 
   void adopt(const std::vector<BucketContent>& buckets) override;
   void begin_step(std::int64_t updates) override { whole_ = updates < setting_.powersgd_from; }
+  void drop_step() override;
   void start(std::size_t bucket, const at::Tensor& gradients) override;
   std::int64_t finish(std::size_t bucket) override;
 
@@ -125,6 +126,13 @@ void PowerSgdExchange::adopt(const std::vector<BucketContent>& buckets) {
   const at::NoGradGuard no_autograd;
   buckets_.clear();
   for (const BucketContent& content : buckets) buckets_.push_back(plan(content));
+}
+
+/// Errors hold what that step left out, and its gradients come once more or never.
+void PowerSgdExchange::drop_step() {
+  for (Bucket& bucket : buckets_) {
+    for (Matrix& matrix : bucket.matrices) matrix.error.zero_();
+  }
 }
 
 at::Tensor PowerSgdExchange::gradient_of(const Bucket& bucket, const Matrix& matrix) const {
