@@ -20,6 +20,33 @@ using Bf16Bits = std::uint16_t;
 #define LOCKSTEP_KEEP_LOOP _Pragma("GCC unroll 1")
 #endif
 
+// Attributes of the entry points of an instruction set; elsewhere all are the portable ones.
+#if !defined(__x86_64__)
+#define LOCKSTEP_AVX2
+#define LOCKSTEP_AVX512
+#else
+#define LOCKSTEP_AVX2 [[gnu::target("avx2")]]
+#if defined(__clang__)
+#define LOCKSTEP_AVX512 [[gnu::target("avx512f,avx512bw,avx512vl,avx512dq")]]
+#else
+#define LOCKSTEP_AVX512 \
+  [[gnu::target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")]]
+#endif
+#endif
+
+/// The table() of the entry points that suit this CPU best; all give the same bits.
+template <typename Portable, typename Avx2, typename Avx512>
+auto best_table() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+    return Avx512::table();
+  }
+  if (__builtin_cpu_supports("avx2")) return Avx2::table();
+#endif
+  return Portable::table();
+}
+
 LOCKSTEP_INLINE float value_of(float value) { return value; }
 LOCKSTEP_INLINE float value_of(Bf16Bits value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);

@@ -184,28 +184,12 @@ struct Kernels {
   }
 
 LOCKSTEP_ENTRY_POINTS(Portable, );
-#if defined(__x86_64__)
-LOCKSTEP_ENTRY_POINTS(Avx2, [[gnu::target("avx2")]]);
-#if defined(__clang__)
-LOCKSTEP_ENTRY_POINTS(Avx512, [[gnu::target("avx512f,avx512bw,avx512vl,avx512dq")]]);
-#else
-LOCKSTEP_ENTRY_POINTS(
-    Avx512, [[gnu::target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")]]);
-#endif
-#endif
+LOCKSTEP_ENTRY_POINTS(Avx2, LOCKSTEP_AVX2);
+LOCKSTEP_ENTRY_POINTS(Avx512, LOCKSTEP_AVX512);
 
 template <typename T>
 const Kernels<T>& kernels() {
-  static const Kernels<T> chosen = [] {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
-      return Avx512<T>::table();
-    }
-    if (__builtin_cpu_supports("avx2")) return Avx2<T>::table();
-#endif
-    return Portable<T>::table();
-  }();
+  static const Kernels<T> chosen = best_table<Portable<T>, Avx2<T>, Avx512<T>>();
   return chosen;
 }
 
