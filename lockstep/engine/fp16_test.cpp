@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/engine/points_testing.h"
 #include "lockstep/engine/trainer.h"
 #include "lockstep/parallel/compose.h"
 #include "lockstep/parallel/strategies/registry.h"
@@ -15,34 +16,9 @@
 namespace lockstep::engine {
 namespace {
 
+using testing::Points;
+
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-/// Points of three classes; samples in `bad` are infinite.
-class Points : public data::Dataset {
- public:
-  explicit Points(std::int64_t size, std::set<std::int64_t> bad = {})
-      : size_(size), bad_(std::move(bad)) {}
-  [[nodiscard]] std::int64_t size() const override { return size_; }
-  [[nodiscard]] bool counts_tokens() const override { return false; }
-  [[nodiscard]] data::Batch collate(std::span<const std::int64_t> ids,
-                                    std::uint64_t /*augment_key*/) const override {
-    const auto n = static_cast<std::int64_t>(ids.size());
-    data::Batch batch{at::empty({n, 6}), at::empty({n}, at::kLong), n, n};
-    for (std::int64_t i = 0; i < n; ++i) {
-      const std::int64_t id = ids[static_cast<std::size_t>(i)];
-      for (std::int64_t f = 0; f < 6; ++f) {
-        batch.input[i][f] = std::sin(static_cast<double>(id * 7 + f));
-      }
-      if (bad_.contains(id)) batch.input[i].fill_(kInf);
-      batch.target[i] = id % 3;
-    }
-    return batch;
-  }
-
- private:
-  std::int64_t size_;
-  std::set<std::int64_t> bad_;
-};
 
 /// None of its samples is finite.
 class AllBad : public Points {
@@ -135,7 +111,7 @@ void expect_rates(const SmallRun& run) {
 TEST(LearningRate, IsThatOfTheUpdatesWhateverTheRanksTheAccumulationAndTheSkips) {
   test::run_ranks(2, [](comm::Group& group) {
     const Points points(64);
-    const Points with_bad(64, {5});             // in one of eight steps
+    const Points with_bad(64, {5}, kInf);       // in one of eight steps
     for (const std::int64_t leaves : {2, 8}) {  // accumulation 1 and 4
       SmallRun run(group, scheduled(), points, leaves);
       EXPECT_EQ(run.trainer->run(), Outcome::done);
@@ -150,7 +126,7 @@ TEST(LearningRate, IsThatOfTheUpdatesWhateverTheRanksTheAccumulationAndTheSkips)
 
 TEST(Fp16, ABadBatchNowAndThenIsLeftOutWhateverOnNanSays) {
   const auto group = alone();
-  const Points points(64, {5});
+  const Points points(64, {5}, kInf);
   for (const auto policy : {config::OnNan::stop, config::OnNan::skip, config::OnNan::rollback}) {
     config::RunConfig config = fp16_config();
     config.run.steps = 15;  // the third epoch begins
@@ -169,7 +145,7 @@ TEST(Fp16, ABadBatchNowAndThenIsLeftOutWhateverOnNanSays) {
 
 TEST(Fp16, ASkippedStepIsReportedWithItsScaleAndPlace) {
   const auto group = alone();
-  const Points points(64, {5});
+  const Points points(64, {5}, kInf);
   config::RunConfig config = fp16_config();
   config.run.steps = 7;
   SmallRun run(*group, config, points);
@@ -252,7 +228,7 @@ TEST(Fp16, WithRollbackAUselessScaleGoesBackAndNotOnWithoutACheckpoint) {
 TEST(Fp16, OneTwoAndFourRanksEndInTheSameStateSkipsIncluded) {
   for (const int ranks : {2, 4}) {
     test::run_ranks(ranks, [](comm::Group& group) {
-      const Points points(21, {3, 17});  // every third step is uneven
+      const Points points(21, {3, 17}, kInf);  // every third step is uneven
       SmallRun ours(group, fp16_config(), points);
       const auto single = alone();
       SmallRun reference(*single, fp16_config(), points);
@@ -277,7 +253,7 @@ void copy_state(const TrainState& from, TrainState& to) {
 }
 
 TEST(Fp16, GoingOnFromAnyStepGivesTheUndisturbedStateWithItsScale) {
-  const Points points(21, {3});
+  const Points points(21, {3}, kInf);
   const auto group = alone();
   SmallRun whole(*group, fp16_config(), points);
   EXPECT_EQ(whole.trainer->run(), Outcome::done);

@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/engine/evaluate.h"
+#include "lockstep/engine/points_testing.h"
 #include "lockstep/engine/values/straggler.h"
 #include "lockstep/parallel/compose.h"
 #include "lockstep/parallel/strategies/registry.h"
@@ -17,31 +18,7 @@
 namespace lockstep::engine {
 namespace {
 
-/// Points of a line through two classes; sample `bad` has a feature that is not a number.
-class Points : public data::Dataset {
- public:
-  explicit Points(std::int64_t size, std::int64_t bad = -1) : size_(size), bad_(bad) {}
-  [[nodiscard]] std::int64_t size() const override { return size_; }
-  [[nodiscard]] bool counts_tokens() const override { return false; }
-  [[nodiscard]] data::Batch collate(std::span<const std::int64_t> ids,
-                                    std::uint64_t /*augment_key*/) const override {
-    const auto n = static_cast<std::int64_t>(ids.size());
-    data::Batch batch{at::empty({n, 6}), at::empty({n}, at::kLong), n, n};
-    for (std::int64_t i = 0; i < n; ++i) {
-      const std::int64_t id = ids[static_cast<std::size_t>(i)];
-      for (std::int64_t f = 0; f < 6; ++f) {
-        batch.input[i][f] = std::sin(static_cast<double>(id * 7 + f));
-      }
-      if (id == bad_) batch.input[i][0] = std::numeric_limits<float>::quiet_NaN();
-      batch.target[i] = id % 3;
-    }
-    return batch;
-  }
-
- private:
-  std::int64_t size_;
-  std::int64_t bad_;
-};
+using testing::Points;
 
 config::RunConfig tiny_config() {
   config::RunConfig config;
@@ -363,7 +340,7 @@ TEST(Trainer, ASkippedStepIsReportedUnderTheNumberThatItsErrorNames) {
 }
 
 TEST(Trainer, ALossThatIsNotANumberStopsBeforeTheParametersChange) {
-  const Points points(32, 5);
+  const Points points(32, {5}, std::nan(""));
   const auto group = alone();
   TinyRun run(*group, with_policy(config::OnNan::stop), points);
   try {
@@ -379,7 +356,7 @@ TEST(Trainer, ALossThatIsNotANumberStopsBeforeTheParametersChange) {
 }
 
 TEST(Trainer, SkipLeavesOutTheBadStepOnly) {
-  const Points points(32, 5);
+  const Points points(32, {5}, std::nan(""));
   const auto group = alone();
   TinyRun run(*group, with_policy(config::OnNan::skip), points);
   EXPECT_EQ(run.trainer->run(), Outcome::done);
@@ -388,7 +365,7 @@ TEST(Trainer, SkipLeavesOutTheBadStepOnly) {
 }
 
 TEST(Trainer, RollbackGoesOnFromTheKeptStateAndPassesOverTheBadData) {
-  const Points points(32, 5);
+  const Points points(32, {5}, std::nan(""));
   const auto group = alone();
   config::RunConfig config = with_policy(config::OnNan::rollback);
   config.run.steps = 4;
