@@ -163,7 +163,8 @@ void Hierarchy::meet() {
   inside_.barrier();
 }
 
-/// What is added in fp32 is rounded once: not inside the hosts and again between them.
+/// In tree order, what is added in fp32 is rounded once: not inside the hosts and again between
+/// them.
 bool Hierarchy::nests_tree(const at::Tensor& tensor) const {
   return layout_.nests_tree() && !adds_in_fp32(tensor.scalar_type());
 }

@@ -85,7 +85,7 @@ void ShmBackend::abort() {
 at::Tensor ShmBackend::allocateTensor(long size, at::TensorOptions options) {
   const at::ScalarType dtype = c10::typeMetaToScalarType(options.dtype());
   const auto bytes = static_cast<std::size_t>(size) * c10::elementSize(dtype);
-  if (!options.device().is_cpu() || bytes <= shm::kDirectBytes) return at::empty({size}, options);
+  if (!options.device().is_cpu() || bytes <= shm::kDirectBytes) return at::zeros({size}, options);
   return group_of(context_)->symmetric_zeros(size, dtype);
 }
 

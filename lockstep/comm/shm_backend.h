@@ -43,7 +43,7 @@ class ShmBackend : public c10d::Backend {
 
   /// Buckets of DistributedDataParallel live in symmetric memory, where all_reduce copies nothing.
   bool supportsTensorAlloc(c10::DeviceIndex /*device*/) override { return true; }
-  /// Collective. Zeroed; plain memory for what is small, or where there is no room.
+  /// Collective, but for what is small. Zeroed; plain memory for that, or where there is no room.
   at::Tensor allocateTensor(long size, at::TensorOptions options) override;
 
   using Works = c10::intrusive_ptr<c10d::Work>;

@@ -91,7 +91,10 @@ Outcome Trainer::run() {
       restore();
       continue;
     }
-    if (agreed == Answer::stop) return Outcome::stopped;
+    if (agreed == Answer::stop) {
+      parts_.session.settle();  // what is saved is one state, also after a skipped step
+      return Outcome::stopped;
+    }
     const std::int64_t every = parts_.config.run.eval_every;
     const bool due = every > 0 && state_.step % every == 0 && state_.step != before;
     if (due && state_.step < total_steps_ && !evaluate_now()) return Outcome::stopped;
@@ -196,7 +199,6 @@ Answer Trainer::cut_finer(const parallel::StepSums& sums) {
 /// A rank left its part of the step out: all go back to the state of before.
 Answer Trainer::abandon(const parallel::StepSums& sums) {
   parts_.session.drop_step();
-  parts_.session.settle();  // what is saved is one state
   (void)parts_.session.take_times();
   return sums.restore_votes > 0 ? Answer::restore : Answer::stop;
 }

@@ -117,6 +117,13 @@ bool DataParallel::is_local() const {
   return local_.every > 1 && updates_ >= local_.from && group_.size() > 1;
 }
 
+/// What belongs to the steps before the load ends with them.
+void DataParallel::set_updates(std::int64_t updates) {
+  updates_ = updates;
+  differs_ = ends_soon_ = false;
+  reducer_.forget_errors();
+}
+
 void DataParallel::settle() {
   if (!differs_) return;
   differs_ = false;

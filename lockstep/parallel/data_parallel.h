@@ -96,7 +96,7 @@ class DataParallel {
   [[nodiscard]] ParameterUse parameter_use() const { return reducer_.graph().report(); }
   /// Updates made so far; set when a state is loaded.
   [[nodiscard]] std::int64_t updates() const { return updates_; }
-  void set_updates(std::int64_t updates) { updates_ = updates; }
+  void set_updates(std::int64_t updates);
 
   /// Of fp16 compute; null without.
   [[nodiscard]] const optim::LossScale* loss_scale() const { return scale_ ? &*scale_ : nullptr; }

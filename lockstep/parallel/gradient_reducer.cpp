@@ -395,6 +395,10 @@ StepSums GradientReducer::wait() {
 
 void GradientReducer::drop_step() {
   buffers_.begin_micro_batch();
+  forget_errors();
+}
+
+void GradientReducer::forget_errors() {
   if (exchange_ != nullptr) exchange_->drop_step();
 }
 

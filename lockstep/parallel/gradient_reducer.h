@@ -82,6 +82,8 @@ class GradientReducer {
   [[nodiscard]] StepSums wait();
   /// After wait(), on all ranks: the step does not count. Module buffers are those of before it.
   void drop_step();
+  /// Of compressed exchanges: a state was loaded, on all ranks.
+  void forget_errors();
 
   /// The summed gradient of a parameter: elements in the parameter's own stride order. After
   /// wait().

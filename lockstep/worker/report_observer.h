@@ -25,7 +25,8 @@ class ReportSink {
   ReportSink& operator=(const ReportSink&) = delete;
   ~ReportSink() { flush(); }
   void send(const metrics::ReportLine& line);
-  /// \param json the report as a line, which its caller has anyway.
+  /// \param json the report as a line, which its caller has anyway. Lines of steps may wait for 25
+  /// ms of further steps, and are lost when the process is killed meanwhile: events.jsonl has them.
   void send(const engine::StepReport& report, const std::string& json);
   void show_plan(const parallel::ParallelPlan& plan, const std::string& title);
 

@@ -55,8 +55,6 @@ constexpr auto kExchanges = std::to_array<ExchangeCost>({
 
 }  // namespace
 
-std::span<const ExchangeCost> exchange_costs() { return kExchanges; }
-
 const ExchangeCost& exchange_cost(std::string_view name) {
   const auto* row = std::find_if(kExchanges.begin(), kExchanges.end(),
                                  [&](const ExchangeCost& cost) { return cost.name == name; });

@@ -1,7 +1,6 @@
 // The torch-free half of the ways to exchange gradients: which one a run takes and what it costs.
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +27,6 @@ struct ExchangeCost {
   ExchangeBytes (*bytes)(const ExchangedParameter& parameter, std::int64_t powersgd_rank);
 };
 
-[[nodiscard]] std::span<const ExchangeCost> exchange_costs();
 /// \pre there is such a row.
 [[nodiscard]] const ExchangeCost& exchange_cost(std::string_view name);
 /// What a configuration asks for.

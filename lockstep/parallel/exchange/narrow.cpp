@@ -40,6 +40,7 @@ void NarrowExchange::adopt(const std::vector<BucketContent>& buckets) {
   std::int64_t total = 0;
   for (const BucketContent& content : buckets) total += content.has_control ? 0 : content.count;
   buckets_.clear();
+  wire_.reset();
   if (total > 0) {
     const memory::Scope scope(memory::Category::communication);
     wire_ = setting_.group.symmetric_zeros(total, type_);

@@ -1,4 +1,5 @@
-// Gradients in 16 bits on the wire: half the bytes, sums in fp32 rounded once.
+// Gradients in 16 bits on the wire: half the bytes, sums in fp32, rounded once
+// (over several hosts once inside a host and once between them).
 #pragma once
 #include "lockstep/parallel/exchange/exchange.h"
 

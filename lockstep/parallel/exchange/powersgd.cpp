@@ -206,6 +206,7 @@ std::int64_t PowerSgdExchange::finish(std::size_t index) {
   if (whole_) {
     const auto work = std::exchange(bucket.first, nullptr);
     work->wait();
+    bucket.gradients.reset();
     return work->ended_ns();
   }
   if (index == 0) exchange_rights();

@@ -20,8 +20,6 @@ constexpr auto kExchanges = std::to_array<ExchangeRow>({
 
 }  // namespace
 
-std::span<const ExchangeRow> exchanges() { return kExchanges; }
-
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeSetting& setting) {
   const auto* row = std::find_if(kExchanges.begin(), kExchanges.end(),
                                  [&](const ExchangeRow& r) { return r.name == name; });

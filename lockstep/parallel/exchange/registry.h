@@ -1,6 +1,5 @@
 // All ways to exchange gradients. What each costs: parallel/cost/exchange_cost.h.
 #pragma once
-#include <span>
 #include <string_view>
 
 #include "lockstep/parallel/exchange/exchange.h"
@@ -11,8 +10,6 @@ struct ExchangeRow {
   std::string_view name;  // as ParallelPlan::exchange
   std::unique_ptr<Exchange> (*make)(const ExchangeSetting& setting);
 };
-
-[[nodiscard]] std::span<const ExchangeRow> exchanges();
 
 /// \throws UsageError (LS-7004) when there is no such row.
 [[nodiscard]] std::unique_ptr<Exchange> make_exchange(std::string_view name,

@@ -39,7 +39,7 @@ struct ParallelPlan {
   double forward_s = 0;
   double backward_s = 0;
   double optimizer_s = 0;
-  std::string exchange = "fp32";       // how gradients travel: a row of exchange_costs()
+  std::string exchange = "fp32";       // how gradients travel: as exchange_cost() knows it
   std::string compute;                 // "fp16 beside fp32 masters, ..."; empty = nothing to tell
   std::vector<ParameterGroup> groups;  // that are updated differently; empty = all are alike
 };
