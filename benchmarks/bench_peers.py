@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Times lockstep beside PyTorch DDP: same model, batch, precision, 2 ranks, one thread each.
 
-Alternates the two sides several times on this machine and compares samples / median step. Absolute
-rates drift from minute to minute, so each ratio is taken between neighbours in time.
+DDP runs in its best mode, eager or compiled, found by one run of each. Then the two sides alternate several
+times on this machine, and samples / median step are compared. Absolute rates drift from minute to minute, so
+each ratio is taken between neighbours in time.
 """
 
 import argparse
@@ -21,7 +22,8 @@ PEERS = ROOT / "benchmarks/peers"
 DEPS = pathlib.Path(os.environ.get("LOCKSTEP_DEPS", pathlib.Path.home() / ".cache/lockstep"))
 TORCHRUN = DEPS / "oracle-venv/bin/torchrun"
 RANKS = 2
-DEADLINE_S = 300
+DEADLINE_S = 900  # a first compilation takes minutes
+PEER_MODES = {"eager": [], "compile": ["compile"]}
 
 # work: the peer's arguments, its extra environment, and how many first steps are left out
 WORKS = {
@@ -65,10 +67,18 @@ def our_command(lockstep, work, run_dir, *settings):
             "--json", "--run-dir", run_dir, *sets]
 
 
-def peer_per_s(work):
+def peer_run(work, mode):
+    """What ddp.py prints: per_s, rss_mib, ..."""
     arguments, extra, _ = WORKS[work]
-    lines = run(peer_command(arguments), environment(extra)).splitlines()
-    return next(json.loads(line)["per_s"] for line in lines if line.startswith("{"))
+    lines = run(peer_command([*arguments, *PEER_MODES[mode]]), environment(extra)).splitlines()
+    return next(json.loads(line) for line in lines if line.startswith("{"))
+
+
+def best_mode(work, note):
+    """DDP's faster mode for this work."""
+    rates = {mode: peer_run(work, mode)["per_s"] for mode in PEER_MODES}
+    note(f"DDP's modes: {work:14s} " + "  ".join(f"{mode} {rate:.1f}/s" for mode, rate in rates.items()))
+    return max(rates, key=rates.get)
 
 
 def step_lines(run_dir):
@@ -77,13 +87,16 @@ def step_lines(run_dir):
     return [event for event in events if "step_s" in event]
 
 
-def our_per_s(lockstep, work):
-    warm_up = WORKS[work][2]
+def our_run(lockstep, work, *settings, extra=None):
+    """Rate, peak memory and MFU of one run of ours; `step_s` is the median step."""
     with tempfile.TemporaryDirectory() as folder:
         run_dir = f"{folder}/run"
-        run(our_command(lockstep, work, run_dir), environment())
-        steps = step_lines(run_dir)[warm_up:]
-    return steps[0]["samples"] / statistics.median(step["step_s"] for step in steps)
+        run(our_command(lockstep, work, run_dir, *settings), environment(extra))
+        steps = step_lines(run_dir)[WORKS[work][2]:]
+        summary = json.loads((pathlib.Path(run_dir) / "summary.json").read_text())
+    step_s = statistics.median(step["step_s"] for step in steps)
+    return {"per_s": steps[0]["samples"] / step_s, "step_s": step_s, "mfu": summary["mfu"],
+            "rss_mib": max(summary["peak_memory_bytes"]) / 2**20}
 
 
 def seconds_until(argv, env, reached):
@@ -107,7 +120,7 @@ def seconds_until(argv, env, reached):
                 process.wait()
 
 
-def startup_s(lockstep, work="mlp"):
+def startup_s(lockstep, work):
     """Command to first finished step: (ours, peer)."""
     def printed(output):
         output.seek(0)
@@ -128,32 +141,54 @@ def startup_s(lockstep, work="mlp"):
 
 
 def compare(lockstep, works, rounds, note):
-    """work -> [(ours, peer), ...]; who goes first changes every round."""
-    pairs = {work: [] for work in works}
+    """work -> (DDP's mode, [(ours, peer), ...]); who goes first changes every round."""
+    pairs = {work: (best_mode(work, note), []) for work in works}
     for number in range(rounds):
-        for work in works:
-            sides = [lambda: our_per_s(lockstep, work), lambda: peer_per_s(work)]
+        for work, (mode, values) in pairs.items():
+            sides = [lambda: our_run(lockstep, work), lambda: peer_run(work, mode)]
             first = number % 2
             one, other = sides[first](), sides[1 - first]()
-            pairs[work].append((one, other) if first == 0 else (other, one))
-            note(f"round {number + 1} of {rounds}: {work:14s} ours {pairs[work][-1][0]:10.1f}/s"
-                 f"  peer {pairs[work][-1][1]:10.1f}/s")
+            values.append((one, other) if first == 0 else (other, one))
+            note(f"round {number + 1} of {rounds}: {work:14s} ours {values[-1][0]['per_s']:10.1f}/s"
+                 f"  DDP {values[-1][1]['per_s']:10.1f}/s")
     return pairs
 
 
-def medians(values):
-    ours = statistics.median(a for a, _ in values)
-    peer = statistics.median(b for _, b in values)
-    ratios = sorted(a / b for a, b in values)
-    return ours, peer, ratios
+def row(work, mode, values):
+    """The figures of one work: medians over the rounds."""
+    def median(side, key):
+        return statistics.median(pair[side][key] for pair in values)
+
+    ratios = sorted(ours["per_s"] / peer["per_s"] for ours, peer in values)
+    return {"work": work, "mode": mode, "ours_per_s": round(median(0, "per_s"), 2),
+            "peer_per_s": round(median(1, "per_s"), 2), "ratio_min": round(ratios[0], 3),
+            "ratio": round(statistics.median(ratios), 3), "ratio_max": round(ratios[-1], 3),
+            "mfu": round(median(0, "mfu"), 3), "ours_mib": round(median(0, "rss_mib")),
+            "peer_mib": round(median(1, "rss_mib"))}
 
 
-def print_table(pairs):
-    print(f"\n{'work':14s} {'ours/s':>10s} {'DDP/s':>10s} {'ratio: min':>11s} {'median':>7s} {'max':>6s}")
-    for work, values in pairs.items():
-        ours, peer, ratios = medians(values)
-        print(f"{work:14s} {ours:10.1f} {peer:10.1f} {ratios[0]:11.2f} {statistics.median(ratios):7.2f}"
-              f" {ratios[-1]:6.2f}")
+def print_table(rows):
+    print(f"\n{'work':14s} {'ours/s':>10s} {'DDP/s':>10s} {'mode':>8s} {'ratio: min':>11s} {'median':>7s} {'max':>6s}"
+          f" {'MFU':>6s} {'MiB':>6s} {'DDP MiB':>8s}")
+    for r in rows:
+        print(f"{r['work']:14s} {r['ours_per_s']:10.1f} {r['peer_per_s']:10.1f} {r['mode']:>8s}"
+              f" {r['ratio_min']:11.2f} {r['ratio']:7.2f} {r['ratio_max']:6.2f} {r['mfu']:6.1%}"
+              f" {r['ours_mib']:6d} {r['peer_mib']:8d}")
+
+
+def exposed(lockstep, work, rounds):
+    """Seconds a step takes longer than without exchange, and an all_reduce of its gradients alone."""
+    plan = json.loads(run([lockstep, "plan", f"benchmarks/peers/{work}.toml", "--json"], environment()))
+    longer, alone = [], []
+    for number in range(rounds):
+        sides = [("auto", 1), ("fake", -1)]
+        step_s = {name: our_run(lockstep, work, "run.steps=33", extra={"LOCKSTEP_BACKEND": name})["step_s"]
+                  for name, _ in sides[::1 if number % 2 == 0 else -1]}
+        longer.append(step_s["auto"] - step_s["fake"])
+        lines = run([lockstep, "bench", "comm", "--ranks", str(RANKS), "--op", "all_reduce", "--json",
+                     "--sizes", str(4 * plan["parameters"])], environment()).splitlines()
+        alone.append(json.loads(lines[0])["time_us"]["median"] / 1e6)
+    return statistics.median(longer), statistics.median(alone)
 
 
 def main():
@@ -171,16 +206,21 @@ def main():
         fail(f"{TORCHRUN} is missing; run tools/setup.sh --oracles")
 
     pairs = compare(options.lockstep, works, options.rounds, lambda text: print(text, file=sys.stderr))
+    rows = [row(work, mode, values) for work, (mode, values) in pairs.items()]
     if options.json:
-        for work, values in pairs.items():
-            ours, peer, _ = medians(values)
-            print(json.dumps({"work": work, "ours_per_s": round(ours, 2), "peer_per_s": round(peer, 2),
-                              "ratio": round(ours / peer, 4)}))
+        for one in rows:
+            print(json.dumps(one))
         return
-    starts = [startup_s(options.lockstep) for _ in range(options.rounds)]
-    print_table(pairs)
-    ours, peer = (statistics.median(side) for side in zip(*starts))
-    print(f"\nfrom command to first finished step (mlp): ours {ours:.2f} s, torchrun {peer:.2f} s")
+    print_table(rows)
+    print()
+    for work in ("mlp", "gpt-bf16"):
+        starts = [startup_s(options.lockstep, work) for _ in range(options.rounds)]
+        ours, peer = (statistics.median(side) for side in zip(*starts))
+        print(f"from command to first finished step ({work}): ours {ours:.2f} s, torchrun {peer:.2f} s")
+    for work in ("gpt-bf16", "gpt-fp32"):
+        longer, alone = exposed(options.lockstep, work, options.rounds)
+        print(f"exposed synchronisation ({work}): {1e3 * longer:.1f} ms a step, {longer / alone:.0%} of the"
+              f" {1e3 * alone:.1f} ms of an all_reduce of its gradients alone")
 
 
 if __name__ == "__main__":

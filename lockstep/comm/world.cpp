@@ -33,6 +33,7 @@ config::RankEnv own_env() {
 
 std::unique_ptr<Group> join_world(const config::RankEnv& env,
                                   std::shared_ptr<FlightRecorder> flight) {
+  if (env.backend == "fake") return make_fake_group(env.rank, env.world_size);
   GroupOptions options = options_of(env, std::move(flight));
   options.host_store = !env.store_hosted && env.rank == 0;
   return make_group(options);
@@ -42,6 +43,7 @@ std::unique_ptr<Group> join_world() { return join_world(own_env()); }
 
 std::unique_ptr<Group> join_beside_world(const config::RankEnv& env, const std::string& name,
                                          std::shared_ptr<FlightRecorder> flight) {
+  if (env.backend == "fake") return make_fake_group(env.rank, env.world_size);
   GroupOptions options = options_of(env, std::move(flight));
   options.name = name;
   return make_group(options);

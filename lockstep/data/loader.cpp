@@ -20,6 +20,19 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::chrono::seconds kStepDeadline{300};
+// Waking a worker costs as much as making a small step: many of those are made at a time.
+constexpr std::int64_t kBytesAhead = std::int64_t{1} << 20;
+constexpr std::int64_t kMostStepsAhead = 16;
+
+std::int64_t bytes_of(const StepData& step) {
+  std::int64_t bytes = 0;
+  for (const Batch& batch : step.micro_batches) {
+    for (const at::Tensor* tensor : {&batch.input, &batch.target}) {
+      if (tensor->defined()) bytes += static_cast<std::int64_t>(tensor->nbytes());
+    }
+  }
+  return bytes;
+}
 
 // One step on its way. It stands in the queue from the moment a worker takes it on, so the queue is
 // in order whoever finishes first.
@@ -50,6 +63,7 @@ struct Loader::Impl {
   Impl(const Dataset& data, const Sampler& steps, LeafRange leaves, LoaderOptions how)
       : dataset(data), sampler(steps), options(how), range(leaves) {
     check(range);
+    depth = static_cast<std::size_t>(std::max(1, options.prefetch));
     try {
       for (int i = 0; i < options.workers; ++i) threads.emplace_back([this] { work(); });
     } catch (...) {  // no more threads to be had: those that run must end before the members do
@@ -75,8 +89,20 @@ struct Loader::Impl {
     slots.clear();
   }
 
-  [[nodiscard]] bool has_room() const {
-    return slots.size() < static_cast<std::size_t>(std::max(1, options.prefetch));
+  /// Whether a worker may take on a step. A full queue of small steps is left alone until half of
+  /// it is used up.
+  [[nodiscard]] bool has_room() {
+    const bool has_small_steps = depth > static_cast<std::size_t>(std::max(1, options.prefetch));
+    if (slots.size() >= depth) is_refilling = false;
+    if (slots.size() <= (has_small_steps ? depth / 2 : depth - 1)) is_refilling = true;
+    return is_refilling;
+  }
+
+  /// After a step of `bytes` was made; the caller holds the mutex.
+  void adapt_depth(std::int64_t bytes) {
+    const std::int64_t small =
+        std::min(kMostStepsAhead, kBytesAhead / std::max<std::int64_t>(1, bytes));
+    depth = static_cast<std::size_t>(std::max<std::int64_t>({1, options.prefetch, small}));
   }
 
   /// Takes the next step; the caller holds the mutex.
@@ -100,7 +126,8 @@ struct Loader::Impl {
       fill(*slot);
       lock.lock();
       slot->done = true;
-      ready.notify_all();
+      if (is_waiting) ready.notify_all();
+      adapt_depth(bytes_of(slot->data));
     }
   }
 
@@ -135,8 +162,10 @@ struct Loader::Impl {
 
   std::shared_ptr<Slot> wait_for_front() {
     std::unique_lock lock(mutex);
+    is_waiting = true;
     const bool in_time = ready.wait_for(lock, kStepDeadline,
                                         [this] { return !slots.empty() && slots.front()->done; });
+    is_waiting = false;
     if (!in_time) {
       throw EnvironmentFault(
           {"LS-2009", "data",
@@ -145,6 +174,7 @@ struct Loader::Impl {
     }
     std::shared_ptr<Slot> slot = std::move(slots.front());
     slots.pop_front();
+    if (has_room()) room.notify_one();
     return slot;
   }
 
@@ -165,6 +195,9 @@ struct Loader::Impl {
   std::deque<std::shared_ptr<Slot>> slots;
   Position next_position;  // of the step nobody has taken on yet
   LeafRange range;         // that steps are made of
+  std::size_t depth = 1;   // steps made ahead
+  bool is_refilling = true;
+  bool is_waiting = false;  // next() for the front
   bool stopping = false;
   std::vector<std::thread> threads;  // last: they use all above
 };
@@ -191,7 +224,6 @@ void Loader::seek(const Position& position, const LeafRange& range) {
 StepData Loader::next() {
   const std::shared_ptr<Slot> slot =
       impl_->threads.empty() ? impl_->make_now() : impl_->wait_for_front();
-  impl_->room.notify_one();
   if (slot->error) std::rethrow_exception(slot->error);
   return std::move(slot->data);
 }

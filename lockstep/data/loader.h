@@ -25,7 +25,7 @@ struct StepData {
 struct LoaderOptions {
   std::uint64_t seed = 1;
   int workers = 1;   // background threads; 0 = made in next()
-  int prefetch = 2;  // steps made ahead
+  int prefetch = 2;  // steps made ahead; up to 16 of steps that are 1 MiB together
 };
 
 class Loader {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "tests/support/eventually.h"
 
 namespace lockstep::data {
 namespace {
@@ -35,12 +36,13 @@ class EchoDataset : public Dataset {
     batch.samples = batch.weight = static_cast<std::int64_t>(ids.size());
     batch.input = at::empty({batch.samples}, at::kLong);
     std::copy(ids.begin(), ids.end(), batch.input.mutable_data_ptr<std::int64_t>());
-    batch.target = at::empty({1}, at::kLong);
+    batch.target = at::empty({numbers_more + 1}, at::kLong);
     *batch.target.mutable_data_ptr<std::int64_t>() = static_cast<std::int64_t>(augment_key);
     return batch;
   }
 
   std::int64_t fails_at = -1;
+  std::int64_t numbers_more = 0;  // of a batch, to make it large
   mutable std::atomic<int> collated{0};
 
  private:
@@ -146,8 +148,9 @@ TEST(Loader, WhatAWorkerThrowsComesOutOfNextAtItsStep) {
   }
 }
 
-TEST(Loader, MakesNoMoreAheadThanPrefetchSays) {
-  const EchoDataset dataset(1000);
+TEST(Loader, MakesNoMoreLargeStepsAheadThanPrefetchSays) {
+  EchoDataset dataset(1000);
+  dataset.numbers_more = std::int64_t{1} << 17;  // 1 MiB
   Loader loader(dataset, Sampler(1000, 1, 10), {}, {.seed = 1, .workers = 2, .prefetch = 3});
   for (int waited_ms = 0; dataset.collated < 3 && waited_ms < 5000; ++waited_ms) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -156,6 +159,17 @@ TEST(Loader, MakesNoMoreAheadThanPrefetchSays) {
   EXPECT_EQ(dataset.collated, 3);
   (void)loader.next();
   EXPECT_LE(dataset.collated, 4);
+}
+
+TEST(Loader, MakesSmallStepsSeveralAtATime) {
+  const EchoDataset dataset(1000);
+  Loader loader(dataset, Sampler(1000, 1, 10), {}, {.seed = 1, .workers = 2, .prefetch = 3});
+  EXPECT_TRUE(test::eventually([&] { return dataset.collated == 16; }));
+  for (int i = 0; i < 7; ++i) (void)loader.next();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(dataset.collated, 16) << "half of them are still there";
+  (void)loader.next();
+  EXPECT_TRUE(test::eventually([&] { return dataset.collated == 24; }));
 }
 
 // Blocks in the first leaf it is asked for until it is released; each leaf takes a millisecond.

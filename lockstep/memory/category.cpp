@@ -4,8 +4,10 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <limits>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <string>
@@ -105,6 +107,10 @@ void limit_resident(std::int64_t bytes) {
                          : static_cast<std::size_t>(std::max<std::int64_t>(0, bytes - beside)));
 }
 
+NoLimit::NoLimit() : budget_bytes_(cache().set_budget(std::numeric_limits<std::size_t>::max())) {}
+
+NoLimit::~NoLimit() { cache().set_budget(budget_bytes_); }
+
 std::int64_t peak_needed_bytes() {
   const Usage now = usage();
   const std::int64_t runtime = now.current_bytes[static_cast<std::size_t>(Category::runtime)];
@@ -135,5 +141,19 @@ bool is_out_of_memory(const std::exception& error) {
 }
 
 std::int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
+
+std::int64_t recent_peak_resident_bytes() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kFresh{10};
+  static std::mutex mutex;
+  static Clock::time_point read_at;  // epoch: never
+  static std::int64_t peak = 0;
+  const std::lock_guard lock(mutex);
+  if (const auto now = Clock::now(); now - read_at >= kFresh) {
+    peak = peak_resident_bytes();
+    read_at = now;
+  }
+  return peak;
+}
 
 }  // namespace lockstep::memory

@@ -71,6 +71,18 @@ void release_cached();
 /// system refuses (LS-3090). What is resident beside tensors counts as it is now.
 /// \param bytes 0 = no such limit any more.
 void limit_resident(std::int64_t bytes);
+/// While it lives no such limit holds: for work that no smaller micro-batch makes smaller.
+class NoLimit {
+ public:
+  NoLimit();
+  NoLimit(const NoLimit&) = delete;
+  NoLimit& operator=(const NoLimit&) = delete;
+  ~NoLimit();
+
+ private:
+  std::size_t budget_bytes_;
+};
+
 /// Resident memory at the moment that tensors held most since reset_peak(), as far as the allocator
 /// can tell: what is resident beside tensors counts as it is now.
 [[nodiscard]] std::int64_t peak_needed_bytes();
@@ -87,5 +99,7 @@ inline constexpr const char* kOutOfMemoryCode = "LS-3090";
 
 /// Peak resident memory of this process so far, in bytes (VmHWM).
 [[nodiscard]] std::int64_t peak_resident_bytes();
+/// The same as it was at most 10 ms ago: reading it takes longer than a small layer.
+[[nodiscard]] std::int64_t recent_peak_resident_bytes();
 
 }  // namespace lockstep::memory

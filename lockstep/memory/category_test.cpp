@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "tests/support/eventually.h"
 
 namespace lockstep::memory {
 namespace {
@@ -65,6 +66,16 @@ TEST(Memory, PeaksAreForgotten) {
   EXPECT_GE(peak_resident_bytes(), before + 100 * kMiB);
   forget_peaks();
   EXPECT_LT(peak_needed_bytes(), before + 64 * kMiB);
+}
+
+TEST(Memory, TheRecentPeakFollowsThePeakWithinMilliseconds) {
+  install();
+  forget_peaks();
+  const std::int64_t before = recent_peak_resident_bytes();
+  { const auto large = bytes_of(Category::activations, 128 * kMiB); }
+  EXPECT_TRUE(
+      test::eventually([&] { return recent_peak_resident_bytes() == peak_resident_bytes(); }));
+  EXPECT_GE(recent_peak_resident_bytes(), before);
 }
 
 TEST(Memory, KnowsTheErrorsOfMemoryThatRanOut) {

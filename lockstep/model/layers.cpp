@@ -25,6 +25,10 @@ at::Tensor Linear::forward(const at::Tensor& input) const {
   return apply_linear(input, weight, bias);
 }
 
+at::Tensor Linear::forward_relu(const at::Tensor& input) const {
+  return apply_linear_relu(input, weight, bias);
+}
+
 Conv2d::Conv2d(Initializer& init, std::int64_t inputs, std::int64_t outputs, std::int64_t kernel,
                std::int64_t stride)
     : weight(register_parameter("weight", init.kaiming_uniform({outputs, inputs, kernel, kernel},

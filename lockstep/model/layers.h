@@ -22,6 +22,7 @@ class Linear : public torch::nn::Module {
   Linear(Initializer& init, std::int64_t inputs, std::int64_t outputs, double std_deviation);
   /// [..., inputs] -> [..., outputs].
   [[nodiscard]] at::Tensor forward(const at::Tensor& input) const;
+  [[nodiscard]] at::Tensor forward_relu(const at::Tensor& input) const;
 
   at::Tensor weight;  // [outputs, inputs]
   at::Tensor bias;    // [outputs]

@@ -18,7 +18,7 @@ class HiddenBlock : public Block {
       : fc_(register_module("fc", std::make_shared<Linear>(init, inputs, width))) {}
 
   at::Tensor forward(at::Tensor input) override {
-    return fc_->forward(as_weight(input.flatten(1), fc_->weight)).relu_();
+    return fc_->forward_relu(as_weight(input.flatten(1), fc_->weight));
   }
 
  private:

@@ -39,6 +39,29 @@ class WideLinear : public torch::autograd::Function<WideLinear> {
   }
 };
 
+/// One node where LibTorch records three (transpose, addmm, relu): a small layer takes less time
+/// than recording it. N rows, I inputs, O outputs.
+class LinearRelu : public torch::autograd::Function<LinearRelu> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& input_NI,
+                          const Variable& weight_OI, const Variable& bias_O) {
+    at::Tensor out_NO = at::addmm(bias_O, input_NI, weight_OI.t());
+    at::relu_(out_NO);
+    context->save_for_backward({input_NI, weight_OI, out_NO});
+    return out_NO;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor grad_NO = at::threshold_backward(gradients[0], saved[2], /*threshold=*/0);
+    variable_list out(3);
+    if (context->needs_input_grad(0)) out[0] = grad_NO.mm(saved[1]);
+    if (context->needs_input_grad(1)) out[1] = grad_NO.t().mm(saved[0]);
+    if (context->needs_input_grad(2)) out[2] = grad_NO.sum(0);
+    return out;
+  }
+};
+
 class WideConv2d : public torch::autograd::Function<WideConv2d> {
  public:
   static Variable forward(AutogradContext* context, const Variable& input, const Variable& weight,
@@ -75,6 +98,12 @@ at::Tensor apply_linear(const at::Tensor& input, const at::Tensor& weight, const
   if (!is_widened(weight)) return at::linear(input, weight, bias);
   return WideLinear::apply(input, weight,
                            bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt);
+}
+
+at::Tensor apply_linear_relu(const at::Tensor& input, const at::Tensor& weight,
+                             const at::Tensor& bias) {
+  if (is_widened(weight) || input.dim() != 2) return apply_linear(input, weight, bias).relu_();
+  return LinearRelu::apply(input, weight, bias);
 }
 
 at::Tensor apply_conv2d(const at::Tensor& input_BCHW, const at::Tensor& weight, std::int64_t stride,

@@ -15,6 +15,10 @@ namespace lockstep::model {
 [[nodiscard]] at::Tensor apply_linear(const at::Tensor& input, const at::Tensor& weight,
                                       const at::Tensor& bias = {});
 
+/// relu of that, with a bias.
+[[nodiscard]] at::Tensor apply_linear_relu(const at::Tensor& input, const at::Tensor& weight,
+                                           const at::Tensor& bias);
+
 /// Without bias; the same stride and padding along both dims.
 [[nodiscard]] at::Tensor apply_conv2d(const at::Tensor& input_BCHW, const at::Tensor& weight,
                                       std::int64_t stride, std::int64_t padding);

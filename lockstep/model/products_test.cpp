@@ -54,6 +54,38 @@ TEST(Linear, InOtherTypesIsLibTorchs) {
   }
 }
 
+TEST(Linear, WithReluIsLibTorchsInValueAndGradientBitForBit) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const bool wants_input : {true, false}) {
+      const at::Tensor values = at::randn({16, 37}).to(type);
+      const at::Tensor x = wants_input ? leaf(values, type) : values;
+      const at::Tensor x_plain = wants_input ? leaf(values, type) : values;
+      const at::Tensor w = leaf(at::randn({11, 37}), type);
+      const at::Tensor b = leaf(at::randn({11}), type);
+      const at::Tensor w_plain = leaf(w, type);
+      const at::Tensor b_plain = leaf(b, type);
+      const at::Tensor y = apply_linear_relu(x, w, b);
+      const at::Tensor expected = at::linear(x_plain, w_plain, b_plain).relu();
+      EXPECT_TRUE(y.equal(expected));
+      const at::Tensor slope = at::randn({16, 11}).to(type);
+      y.backward(slope);
+      expected.backward(slope);
+      if (wants_input) {
+        EXPECT_TRUE(x.grad().equal(x_plain.grad()));
+      }
+      EXPECT_TRUE(w.grad().equal(w_plain.grad()));
+      EXPECT_TRUE(b.grad().equal(b_plain.grad()));
+    }
+  }
+}
+
+TEST(Linear, WithReluInFp16AndOfMoreDims) {
+  const at::Tensor w = leaf(at::randn({11, 37}), at::kHalf);
+  const at::Tensor b = leaf(at::randn({11}), at::kHalf);
+  const at::Tensor x = at::randn({2, 3, 37}).to(at::kHalf);
+  EXPECT_TRUE(apply_linear_relu(x, w, b).equal(apply_linear(x, w, b).relu()));
+}
+
 TEST(Linear, InFp16ASumBeyondItsRangeIsInfiniteAndOneInsideItIsNot) {
   const at::Tensor x = at::full({1, 64}, 100, at::kHalf);
   // Partial sums of 40 x 10,000 leave the range of fp16 and come back to 1600.

@@ -16,21 +16,28 @@ double rounded(double seconds) { return std::round(seconds * 1e7) / 1e7; }
 
 }  // namespace
 
-ordered_json to_columns(const std::vector<PhaseTimes>& ranks) {
-  ordered_json columns;
+void put_columns(JsonLine& line, const std::vector<PhaseTimes>& ranks) {
   const auto add = [&](const char* key, auto number) {
-    ordered_json& column = columns[key] = ordered_json::array();
-    for (const PhaseTimes& times : ranks) column.push_back(rounded(number(times)));
+    line.key(key).open_array();
+    for (const PhaseTimes& times : ranks) line.value(rounded(number(times)));
+    line.close_array();
   };
   const auto step_s = [](const PhaseTimes& t) { return t.step_s; };
   const auto sync_s = [](const PhaseTimes& t) { return t.sync_s; };
+  line.open_object();
   add("step_s", step_s);
   for (const PhaseRow& row : kPhaseRows) {
     add(row.key, [&](const PhaseTimes& t) { return t.*row.seconds; });
   }
   add("compute_s", [&](const PhaseTimes& t) { return rounded(step_s(t)) - rounded(sync_s(t)); });
   add("wait_s", sync_s);
-  return columns;
+  line.close_object();
+}
+
+ordered_json to_columns(const std::vector<PhaseTimes>& ranks) {
+  JsonLine line;
+  put_columns(line, ranks);
+  return ordered_json::parse(line.take());
 }
 
 std::vector<PhaseTimes> from_columns(const JsonFields& columns) {

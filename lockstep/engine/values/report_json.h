@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lockstep/base/json_fields.h"
+#include "lockstep/base/json_line.h"
 #include "lockstep/engine/values/step_report.h"
 #include "lockstep/engine/values/straggler.h"
 
@@ -11,6 +12,7 @@ namespace lockstep::engine {
 /// Times of all ranks, one array with a number for each: {"step_s": [...], "data_s": [...], ...,
 /// "compute_s": [...], "wait_s": [...]}. The last two say what each rank did by itself and how long
 /// it waited for others.
+void put_columns(JsonLine& line, const std::vector<PhaseTimes>& ranks);
 [[nodiscard]] nlohmann::ordered_json to_columns(const std::vector<PhaseTimes>& ranks);
 [[nodiscard]] std::vector<PhaseTimes> from_columns(const JsonFields& columns);
 

@@ -1,8 +1,10 @@
 #include "lockstep/engine/values/step_report.h"
 
 #include <cmath>
+#include <string_view>
 
 #include "lockstep/base/json_fields.h"
+#include "lockstep/base/json_line.h"
 #include "lockstep/engine/values/phase_rows.h"
 #include "lockstep/engine/values/report_json.h"
 
@@ -13,9 +15,9 @@ using nlohmann::ordered_json;
 
 JsonSource a_line() { return {"LS-7051", "a line of events.jsonl"}; }
 
-void put_times(ordered_json& object, const PhaseTimes& times) {
-  object["step_s"] = times.step_s;
-  for (const PhaseRow& row : kPhaseRows) object[row.key] = times.*row.seconds;
+void put_times(JsonLine& line, const PhaseTimes& times) {
+  line.member("step_s", times.step_s);
+  for (const PhaseRow& row : kPhaseRows) line.member(row.key, times.*row.seconds);
 }
 
 PhaseTimes get_times(const JsonFields& fields) {
@@ -28,17 +30,15 @@ PhaseTimes get_times(const JsonFields& fields) {
 /// Whole microseconds: a line has as many of these as there are buckets.
 double rounded(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
-ordered_json to_json(const std::vector<BucketReport>& buckets) {
-  ordered_json list = ordered_json::array();
+void put_buckets(JsonLine& line, const std::vector<BucketReport>& buckets) {
+  line.key("buckets").open_array();
   for (const BucketReport& bucket : buckets) {
-    list.push_back({{"name", bucket.name},
-                    {"bytes", bucket.bytes},
-                    {"ready_s", rounded(bucket.ready_s)},
-                    {"issued_s", rounded(bucket.issued_s)},
-                    {"done_s", rounded(bucket.done_s)},
-                    {"wait_s", rounded(bucket.wait_s)}});
+    line.open_object().member("name", std::string_view(bucket.name)).member("bytes", bucket.bytes);
+    line.member("ready_s", rounded(bucket.ready_s)).member("issued_s", rounded(bucket.issued_s));
+    line.member("done_s", rounded(bucket.done_s)).member("wait_s", rounded(bucket.wait_s));
+    line.close_object();
   }
-  return list;
+  line.close_array();
 }
 
 std::vector<BucketReport> get_buckets(const JsonFields& fields) {
@@ -61,31 +61,36 @@ void read_loss_scale(const JsonFields& fields, StepReport& report) {
   if (fields.has("warning")) report.warning = fields.text("warning");
 }
 
+/// A skipped step, the scale of the loss, and what is to be said about them.
+void put_trouble(JsonLine& line, const StepReport& report) {
+  if (report.skipped) line.member("skipped", true);
+  if (report.loss_scale) line.member("loss_scale", *report.loss_scale);
+  if (report.not_finite) {
+    line.key("not_finite").open_object();
+    line.member("rank", std::int64_t{report.not_finite->rank});
+    line.member("where", std::string_view(report.not_finite->where)).close_object();
+  }
+  if (!report.warning.empty()) line.member("warning", std::string_view(report.warning));
+}
+
 }  // namespace
 
 std::string to_json_text(const StepReport& report) {
-  ordered_json line{{"step", report.step},
-                    {"total_steps", report.total_steps},
-                    {"epoch", report.epoch},
-                    {"loss", report.loss},
-                    {"lr", report.lr}};
-  if (report.grad_norm) line["grad_norm"] = *report.grad_norm;
-  if (report.tokens > 0) line["tokens"] = report.tokens;
-  line["samples"] = report.samples;
+  JsonLine line;
+  line.open_object().member("step", report.step).member("total_steps", report.total_steps);
+  line.member("epoch", report.epoch).member("loss", report.loss).member("lr", report.lr);
+  if (report.grad_norm) line.member("grad_norm", *report.grad_norm);
+  if (report.tokens > 0) line.member("tokens", report.tokens);
+  line.member("samples", report.samples);
   put_times(line, report.times);
-  line["peak_rss_bytes"] = report.peak_rss_bytes;
-  line["comm_bytes"] = report.comm_bytes;
-  if (report.skipped) line["skipped"] = true;
-  if (report.loss_scale) line["loss_scale"] = *report.loss_scale;
-  if (report.not_finite) {
-    line["not_finite"] = {{"rank", report.not_finite->rank}, {"where", report.not_finite->where}};
-  }
-  if (!report.warning.empty()) line["warning"] = report.warning;
-  if (!report.per_rank.empty()) line["per_rank"] = to_columns(report.per_rank);
-  if (!report.buckets.empty()) line["buckets"] = to_json(report.buckets);
-  if (report.gradient_check) line["gradient_check"] = to_json(*report.gradient_check);
-  if (report.parameter_use) line["parameter_use"] = to_json(*report.parameter_use);
-  return to_line(line);
+  line.member("peak_rss_bytes", report.peak_rss_bytes).member("comm_bytes", report.comm_bytes);
+  put_trouble(line, report);
+  if (!report.per_rank.empty()) put_columns(line.key("per_rank"), report.per_rank);
+  if (!report.buckets.empty()) put_buckets(line, report.buckets);
+  if (report.gradient_check)
+    line.key("gradient_check").raw(to_line(to_json(*report.gradient_check)));
+  if (report.parameter_use) line.key("parameter_use").raw(to_line(to_json(*report.parameter_use)));
+  return line.close_object().take();
 }
 
 StepReport step_report_from_json(const std::string& line) {
