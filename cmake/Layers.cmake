@@ -124,6 +124,7 @@ foreach(isa portable avx2 avx512)
 endforeach()
 # The model's vector loops do the same.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/model/vector_kernel.cpp
-    ${CMAKE_SOURCE_DIR}/lockstep/model/norm_kernel.cpp PROPERTIES
+    ${CMAKE_SOURCE_DIR}/lockstep/model/norm_kernel.cpp
+    ${CMAKE_SOURCE_DIR}/lockstep/model/draw_kernel.cpp PROPERTIES
     COMPILE_OPTIONS "-O3;-ffp-contract=off;-fno-math-errno;-fno-trapping-math"
     SKIP_PRECOMPILE_HEADERS ON)

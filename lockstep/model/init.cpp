@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lockstep/base/rng.h"
+#include "lockstep/model/draw_kernel.h"
 
 namespace lockstep::model {
 namespace {
@@ -17,8 +18,6 @@ struct Uniforms {
   float u;
   float v;
 };
-
-constexpr float kTwoPi = 6.2831853F;
 
 }  // namespace
 
@@ -36,20 +35,10 @@ at::Tensor Initializer::kaiming_uniform(at::IntArrayRef shape, std::int64_t fan_
   return tensor;
 }
 
-// Box and Muller, 1958, both values of each pair: ten million parameters are drawn before the first
-// step.
 at::Tensor Initializer::normal(at::IntArrayRef shape, double std_deviation) {
-  const auto scale = static_cast<float>(std_deviation);
   at::Tensor tensor = at::empty(shape, at::kFloat);
-  Rng rng(mix(seed_, drawn_++));
-  float* out = tensor.mutable_data_ptr<float>();
-  const std::int64_t count = tensor.numel();
-  for (std::int64_t i = 0; i < count; i += 2) {
-    const Uniforms pair(rng.next_u64());
-    const float radius = scale * std::sqrt(-2 * std::log(pair.u));
-    out[i] = radius * std::cos(kTwoPi * pair.v);
-    if (i + 1 < count) out[i + 1] = radius * std::sin(kTwoPi * pair.v);
-  }
+  draw_normals(mix(seed_, drawn_++), static_cast<float>(std_deviation),
+               tensor.mutable_data_ptr<float>(), tensor.numel());
   return tensor;
 }
 
