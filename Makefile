@@ -9,7 +9,7 @@ SECONDS_PER_TARGET ?= 60
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .PHONY: help setup configure programs build demo style test python-backend test-oracles validate-gpt test-sanitize \
-        bench-peers bench-python bench-peers-json bench-comm bench-compare bench-death fuzz soak cuda gpu-check install clean
+        bench-peers bench-python bench-peers-json bench-comm bench-compare bench-death fuzz soak cuda gpu-check install package test-slurm clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,14 @@ gpu-check: ## on a machine with a GPU: build preset cuda, run the tests labelled
 install: configure ## build and install programs, libraries and the CMake package under PREFIX=/usr/local
 	@cmake --build --preset release --target installed
 	@cmake --install $(RELEASE) --prefix $(PREFIX)
+
+package: configure ## pack the program as build/package/*.deb and a wheel, which need no LibTorch
+	@cmake --build --preset release --target lockstep-portable
+	@tools/make_package.py $(RELEASE) build/package
+
+test-slurm: programs ## start Debian's Slurm on this machine in a scratch folder, train under srun and sbatch
+	@$(SETUP) --slurm
+	@tests/slurm/run.py --programs $(BIN)
 
 clean: ## remove everything that was built
 	@rm -rf build

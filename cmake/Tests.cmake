@@ -59,6 +59,10 @@ function(lockstep_test target torch libs)
                        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
 endfunction()
 
+# These run millions of events.
+file(GLOB simulations CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lockstep/rendezvous/simulat*_test.cpp)
+set_source_files_properties(${simulations} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-O2")
+
 foreach(folder IN LISTS LOCKSTEP_FOLDERS)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lockstep/${folder}/*_test.cpp)
   if(LOCKSTEP_CUDA)
@@ -102,6 +106,11 @@ if(LOCKSTEP_TORCH AND TARGET lockstep AND TARGET lockstep-worker)
            COMMAND ${CMAKE_SOURCE_DIR}/tests/package/cpp_api.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set_tests_properties(Package.AnotherProjectFindsTheInstalledLibraryAndTrainsOnTwoRanks
                        PROPERTIES TIMEOUT 300)
+endif()
+if(TARGET lockstep-portable)
+  add_test(NAME Package.TheProgramRunsAloneFromAWheelAndADebianPackage
+           COMMAND ${CMAKE_SOURCE_DIR}/tests/package/installed_program.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  set_tests_properties(Package.TheProgramRunsAloneFromAWheelAndADebianPackage PROPERTIES TIMEOUT 300)
 endif()
 
 # tests/gpu: what only a GPU can show, in builds with CUDA. tools/gpu_check.sh runs them; label gpu needs one GPU,

@@ -9,6 +9,7 @@ A new fuzz target gets a function here; its name is the target's (docs/guides/bu
 
 import argparse
 import gzip
+import hmac
 import json
 import pathlib
 import struct
@@ -318,10 +319,149 @@ def comm_shm_segment():
     return inputs | cut("untouched", memory())
 
 
+def rendezvous_control_frame():
+    """To whom, then the words of lockstep/rendezvous/control_frame.cpp."""
+    caller, answerer, frames, payloads = (struct.pack("B", 4 * 200 + whom & 255) for whom in range(4))
+    key = hmac.digest(bytes([9]).ljust(32, b"\0"), b"frames", "sha256")
+
+    def message(kind, rest, magic=b"LSR1", version=1, zero=0):
+        return magic + struct.pack("<HBB", version, kind, zero) + rest
+
+    def frame(kind, counter, payload, length=None, zero=0, key=key):
+        length = len(payload) if length is None else length
+        bytes_ = message(4, struct.pack("<IIQ", length, zero, counter) + payload, zero=kind)
+        return bytes_ + hmac.digest(key, bytes_, "sha256")
+
+    job = hmac.digest(b"lockstep: which job this is", b"job", "sha256")[:16]
+    hello = message(1, job + bytes(range(32)))
+    challenge = message(2, job + bytes(range(64)))
+    proof = message(3, bytes(32))
+    conversation = frame(1, 0, b"agent-1") + frame(3, 1, b"12345678record") + frame(6, 2, b"")
+    inputs = {
+        "hello": answerer + hello,
+        "wrong_proof": answerer + hello + proof,
+        "other_job": answerer + message(1, bytes(48)),
+        "other_version": answerer + message(1, job + bytes(32), version=2),
+        "proof_first": answerer + proof,
+        "http": answerer + b"GET / HTTP/1.1\r\n\r\n",
+        "challenge": caller + challenge,
+        "challenge_of_other_job": caller + message(2, bytes(80)),
+        "own_hello": caller + hello,
+        "newer_challenge": caller + message(2, b"", version=9),
+        "conversation": frames + conversation,
+        "long": frames + frame(5, 0, b"s" * 3000),
+        "repeated": frames + frame(1, 0, b"agent-1") * 2,
+        "reordered": frames + frame(1, 1, b"agent-1") + frame(3, 0, b"r"),
+        "other_key": frames + frame(1, 0, b"agent-1", key=b"k"),
+        "huge": frames + frame(3, 0, b"", length=64 << 20),
+        "length_wraps": frames + frame(3, 0, b"", length=2**32 - 1),
+        "unknown_kind": frames + frame(7, 0, b""),
+        "unused_set": frames + frame(1, 0, b"a", zero=1),
+        "payloads": payloads + b"agent-1\0record\0\0state",
+    }
+    return inputs | cut("conversation", inputs["conversation"])
+
+
+def config_slurm_text():
+    return {
+        "mixed": b"gn[10,20,25-27],x[001-003]-b",
+        "two_brackets": b"r[0-1]n[0-3]",
+        "tasks": b"4(x3),2",
+        "one": b"localhost",
+        "huge": b"n[0-999999999]",
+        "huge_product": b"n[0-999][0-999][0-999]",
+        "backwards": b"n[3-1]",
+        "open": b"n[1-2",
+        "flag": b"-oProxyCommand=x",
+        "many_nodes": b"4(x999999999999)",
+    }
+
+
+def starters_hostfile():
+    return {
+        "deepspeed": b"# nodes\n\nnode-a slots=4\nnode-b slots=2 # small\n",
+        "open_mpi": b"aa slots=2 max_slots=4\nbb\ncc:8\n",
+        "flag": b"h1:4,h2:4,[::1]:2",
+        "unknown_key": b"node-a slots=8\nnode-b lots=8\n",
+        "option": b"-oProxyCommand=x slots=1\n",
+        "twice": b"a slots=1\na slots=1\n",
+        "addresses": b"fd00::7 slots = 2\n[fd00::8]:4\n",
+        "nul_in_address": b"fd00::7\0\0\0 slots = 2\n[fd00::8]",
+        "odd": b"a slots=99999999999999999999 =\n= =\n",
+    }
+
+
+def starters_agent_order():
+    def order(folder, secret, variables, command):
+        fields = [folder, secret, b"%d" % len(variables), *variables, *command]
+        payload = b"".join(field + b"\0" for field in fields)
+        return b"lockstep-agent 1 %d\n" % len(payload) + payload
+
+    whole = order(b"/srv/job", b"a" * 64, [b"PYTHONPATH=/a", b"E="], [b"lockstep", b"launch", b"it's"])
+    return cut("whole", whole) | {
+        "whole": whole,
+        "with_stop": whole + b"T",
+        "no_command": order(b"/", b"", [], []),
+        "no_name": order(b"/", b"", [b"=x"], [b"ls"]),
+        "huge_length": b"lockstep-agent 1 99999999999\n",
+        "huge_count": b"lockstep-agent 1 14\n/\0\x0099999999\0a\0",
+        "negative": b"lockstep-agent 1 -5\nabcde",
+        "banner": b"Welcome to node-a\n",
+        "no_end": b"lockstep-agent 1 3\n/\0a",
+    }
+
+
+def rendezvous_records():
+    """An agent's record and the job's state; lockstep/rendezvous/records.cpp has the fields."""
+    agent = {"id": "a1", "host": "node7", "address": "10.0.0.7", "pid": 77, "node_rank": -1, "ranks": 4,
+             "role": "default", "store_port": 29500}
+    failure = {"host": "node7", "rank": 3, "local_rank": 1, "pid": 78, "exit_code": 0, "signal": 9, "seconds": 2.5,
+               "consequence": False, "because": "killed by SIGKILL", "text": "last \u00e4 line"}
+    ranks = {"generation": 2, "kind": "failed", "failures": [failure], "saved": False, "step": 17}
+    record = agent | {"machine": "boot", "equal": [{"field": "version", "value": "1"}], "beat": 9, "version": 8,
+                      "generation": 2, "cleared": 1, "state_of_ranks": ranks, "leaving": False, "finished": False}
+    refusal = {"id": "a2", "exit": 2, "code": "LS-3022", "where": "node8", "what": "taken", "fix": "leave"}
+    state = {"run_id": "job", "leader": "a1", "leader_name": "node7 (pid 77)", "version": 8, "phase": "running",
+             "generation": 2, "first_generation": 1, "restart_count": 1, "max_restarts": 3, "cause": "none",
+             "because": "", "waiting_for": "", "last_end": "round 1 ended", "best_step": 17, "rounds_at_best": 1,
+             "seats": [agent | {"base_rank": 0}], "equal": [{"field": "version", "value": "1"}], "lost": ["node8"], "refused": [refusal],
+             "strikes": [{"machine": "boot", "count": 1, "held_s": 9.5}]}
+    verdict = {"exit": 1, "because": "", "consequences": [failure], "first": failure}
+
+    def changed(value, **fields):
+        return json.dumps(value | fields).encode()
+
+    inputs = {
+        "record": changed(record),
+        "record_running": changed(record, state_of_ranks=ranks | {"kind": "running", "failures": []}),
+        "record_long_text": changed(record, state_of_ranks=ranks | {"failures": [failure | {"text": "x" * 40000}]}),
+        "record_many_failures": changed(record, state_of_ranks=ranks | {"failures": [failure] * 40}),
+        "record_huge_beat": changed(record, beat=2**63),
+        "record_negative": changed(record, generation=-1),
+        "record_no_rank": changed(record, ranks=0),
+        "record_unknown_kind": changed(record, state_of_ranks=ranks | {"kind": "x"}),
+        "record_not_finite": json.dumps(record | {"state_of_ranks": ranks | {"failures": [
+            failure | {"seconds": 1e308}]}}).replace("1e+308", "1e999").encode(),
+        "state": changed(state),
+        "state_ended": changed(state, phase="ended", verdict=verdict, seats=[]),
+        "state_without_verdict": changed(state, phase="ended"),
+        "state_unknown_phase": changed(state, phase="x"),
+        "state_unknown_exit": changed(state, verdict=verdict | {"exit": 99}),
+        "state_strikes": changed(state, strikes=[{"machine": "m", "count": 2**31, "held_s": None}]),
+        "not_an_object": b"[1, 2]",
+        "deep": b'{"seats":' + b"[" * 5000,
+        "not_utf8": changed(record).replace(b"node7", b"\xff\xfe"),
+    }
+    return inputs | cut("record", changed(record)) | cut("state", changed(state))
+
+
 TARGETS = {function.__name__: function
            for function in (store_frame, config_parse, data_formats_idx, data_formats_cifar,
                             checkpoint_format_safetensors, checkpoint_format_manifest,
-                            comm_records_flight_file, comm_control_frame, comm_shm_segment)}
+                            comm_records_flight_file, comm_control_frame, comm_shm_segment,
+                            rendezvous_control_frame, config_slurm_text, starters_hostfile,
+                            starters_agent_order,
+                            rendezvous_records)}
 
 
 def targets_in_tree():

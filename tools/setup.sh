@@ -7,6 +7,7 @@
 #   tools/setup.sh --fuzz      also clang with libFuzzer (fuzz)
 #   tools/setup.sh --shells    also zsh and fish, whose completion is tested (test-oracles)
 #   tools/setup.sh --mpi       also Open MPI (bench-comm)
+#   tools/setup.sh --slurm     also Slurm and munge (test-slurm)
 #   tools/setup.sh --cuda      also the CUDA libraries that this LibTorch was built with (cuda, gpu-check)
 #
 # LOCKSTEP_DEPS (default ~/.cache/lockstep) is where LibTorch and that Python go; clones share it.
@@ -26,7 +27,8 @@ readonly GPU_STAMP="${LIBTORCH}/nvidia/lockstep-complete"
 readonly ORACLE_VENV="${DEPS}/oracle-venv"
 
 PACKAGES=(ninja-build libgtest-dev libgmock-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
-  libgloo-dev libxxhash-dev libssl-dev zlib1g-dev iproute2 dataset-fashion-mnist bible-kjv)
+  libgloo-dev libxxhash-dev libssl-dev zlib1g-dev libcpp-httplib-dev etcd-server iproute2 openssh-client openssh-server
+  dataset-fashion-mnist bible-kjv)
 WANT_ORACLES=0
 WANT_HEADERS=0
 WANT_CUDA=0
@@ -49,7 +51,10 @@ parse_arguments() {
   local argument
   for argument in "$@"; do
     case "${argument}" in
-      --oracles) WANT_ORACLES=1 ;;
+      --oracles)
+        WANT_ORACLES=1
+        PACKAGES+=(python3-yaml)
+        ;;
       --python)
         WANT_ORACLES=1
         WANT_HEADERS=1
@@ -59,7 +64,8 @@ parse_arguments() {
       --cuda) WANT_CUDA=1 ;;
       --shells) PACKAGES+=(zsh fish) ;;
       --mpi) PACKAGES+=(openmpi-bin libopenmpi-dev) ;;
-      -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+      --slurm) PACKAGES+=(slurmctld slurmd slurm-client munge) ;;
+      -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
       *) printf 'setup: unknown argument %s (see --help)\n' "${argument}" >&2; exit 2 ;;
     esac
   done
@@ -73,9 +79,16 @@ missing_packages() {
   done
 }
 
-apt() {
+# A server that comes with a package is not started: tests start their own.
+apt() (
+  local policy=/usr/sbin/policy-rc.d
+  if [[ ! -e "${policy}" ]]; then
+    trap 'rm -f "${policy}"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"${policy}"
+    chmod 755 "${policy}"
+  fi
   DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@"
-}
+)
 
 # A fresh image has no package lists; an old one has lists that point at removed versions.
 install_packages() {

@@ -73,15 +73,20 @@ std::string process_text(int pid) {
   return text;
 }
 
-std::string port_holder(int port) {
+int port_holder_pid(int port) {
   for (const bool listening : {true, false}) {
     for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
       const std::string inode = bound_inode(table, port, listening);
       const int pid = inode.empty() ? 0 : process_with_socket(inode);
-      if (pid > 0) return process_text(pid);
+      if (pid > 0) return pid;
     }
   }
-  return {};
+  return 0;
+}
+
+std::string port_holder(int port) {
+  const int pid = port_holder_pid(port);
+  return pid > 0 ? process_text(pid) : std::string();
 }
 
 }  // namespace lockstep

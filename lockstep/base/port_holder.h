@@ -8,6 +8,8 @@ namespace lockstep {
 /// first;
 /// "" when /proc does not tell (another user's process, another network namespace).
 [[nodiscard]] std::string port_holder(int port);
+/// Its number; 0 when /proc does not tell.
+[[nodiscard]] int port_holder_pid(int port);
 
 /// "pid 4711 (python3 train.py)"; the command line is cut to 80 bytes. "pid 4711" when it has gone.
 [[nodiscard]] std::string process_text(int pid);

@@ -25,8 +25,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-1006", "key given twice",
      "A key may stand once in the file. Remove one of the two; the place named is the second."},
     {"LS-1007", "key that nothing reads",
-     "The key exists, but what this run has chosen (model family, data format, optimizer or "
-     "schedule) does not read it. It would have no effect, so it is refused rather than ignored: "
+     "The key exists, but what this run has chosen (model family, data format, optimizer, "
+     "schedule, or a number that another key goes with) does not read it. It would have no effect, so it is refused rather than ignored: "
      "remove it (on the command line `--set KEY=` does), or choose what reads it."},
     {"LS-1008", "--set is not KEY=VALUE",
      "--set takes section.key=value, for example --set optimizer.lr=0.05. Quote it when the shell "
@@ -70,6 +70,24 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "would mix their checkpoints. The process named holds the file `lock` in it, which the system "
      "releases when that process ends. Wait, stop it, or choose another --run-dir or "
      "checkpoint.dir."},
+    {"LS-1041", "list of hosts that cannot be read",
+     "A line of a hostfile is HOST slots=N, with max_slots=N where Open MPI is to read it too, or "
+     "HOST:N, or HOST alone; '#' begins a comment. --hosts takes h1:4,h2:4. A list names at least "
+     "one host."},
+    {"LS-1042", "not a host",
+     "Names of hosts end up on command lines, so they are letters, digits, '.', '-' and '_', and do "
+     "not begin with '-'; addresses of IPv6 stand in brackets where a number of ranks follows. A "
+     "user, port or key for a host belongs into ~/.ssh/config."},
+    {"LS-1043", "host named twice",
+     "Each host of a list stands once, with all its ranks: two launchers on one host would both "
+     "start all of them."},
+    {"LS-1044", "several launchers on one node",
+     "srun or mpirun starts a launcher for each of its tasks, and each launcher starts all ranks of "
+     "the node. Start one a node, or leave the launcher out: srun and mpirun can start the ranks "
+     "themselves."},
+    {"LS-1045", "line that is no variable",
+     "A file of variables for other hosts (.deepspeed_env) has a line KEY=value each; the value is "
+     "taken as it stands."},
     {"LS-2001", "data file not there",
      "A file or folder that [data] names does not exist or cannot be read on this machine. When it "
      "belongs to a Debian package, the message names the package to install."},
@@ -125,9 +143,63 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-3008", "result not written",
      "What the command printed on standard output did not all arrive: the disk or device behind it "
      "is full. The work itself may have been done."},
+    {"LS-3021", "words of another agent not understood",
+     "What an agent of the job wrote about itself, or what the leader announced, cannot be read: a "
+     "field is missing, of the wrong type or out of range. The hosts run different versions of "
+     "lockstep; start the same on all."},
+    {"LS-3022", "place in the job taken",
+     "Another launcher has joined with the same node rank, or from the same machine, or the node "
+     "rank is higher than --nnodes allows. Both are named. One launcher starts all ranks of its "
+     "host: with Slurm use --ntasks-per-node=1."},
+    {"LS-3023", "hosts differ",
+     "What must be equal on all hosts of a job is not: versions, build, configuration, data, "
+     "devices, drivers, or the launcher's own flags. The message names host, field and both "
+     "values. Make them equal; where a difference is meant, name the field in "
+     "--allow-difference."},
     {"LS-3051", "run directory not writable",
      "A file of the run directory could not be made or written. Check that the folder exists, "
      "belongs to you and that the disk has room (df), or choose another with --run-dir."},
+    {"LS-3061", "job secret not usable",
+     "The agents of a job prove to each other that they know one secret of 32 bytes. It comes from a "
+     "file that only its user may read, or from a descriptor; without either it is made in "
+     "~/.config/lockstep/job-secret. The message tells what is wrong with it."},
+    {"LS-3062", "job secret refused",
+     "Two agents met that know different secrets, so neither trusts the other. Hosts that do not "
+     "share a home folder each made their own: copy one host's ~/.config/lockstep/job-secret to all "
+     "of them (mode 0600), or name one file everywhere."},
+    {"LS-3063", "not an agent of this job",
+     "Something else answers where the agents of this job should meet: another program, another job "
+     "of lockstep, or another version of it. Check the address, port and --rdzv-id."},
+    {"LS-3064", "the leading agent was lost",
+     "One agent leads a job, at the endpoint that all were given. Its process has ended, or its host "
+     "cannot be reached any more, and no other agent can take its place. The cause is on that host. "
+     "With --rdzv-backend etcd another agent takes over."},
+    {"LS-3065", "etcd does not answer",
+     "The agents of the job meet in etcd (--rdzv-backend etcd), and none of the servers named gave an "
+     "answer for a while. Losing it for a moment is no fault: ranks stop, and the job goes on when it "
+     "is back. It must serve the JSON gateway of version 3.4 or later, without TLS."},
+    {"LS-3067", "what a host told is not readable",
+     "The launchers of fixed hosts tell each other in the store of node 0 how many ranks they start. "
+     "What stands there is not what torchrun 2.11 or this version of lockstep writes."},
+    {"LS-3068", "hosts that never came",
+     "With fixed hosts all must come before ranks start. The named ones have not in time: their "
+     "launchers were not started, or got another --node-rank, --nnodes, --rdzv-id or address."},
+    {"LS-3081", "host that ssh cannot reach",
+     "A launcher is started on each host by ssh, which asks no questions: a key must let this user "
+     "in without a password, and the host's own key must be known (~/.ssh/known_hosts). Ports, "
+     "users and keys of hosts belong into ~/.ssh/config."},
+    {"LS-3082", "no order on standard input",
+     "lockstep --remote-agent is the far end of a launcher on another host and takes its order "
+     "from it. By hand there is nothing to do with it. Where `lockstep launch` started it, a login "
+     "script on that host has read or replaced its standard input."},
+    {"LS-3083", "folder missing on another host",
+     "A launcher works in the folder that the job was started in. It must exist on every host: a "
+     "shared file system, or a copy at the same path."},
+    {"LS-3084", "lockstep missing on another host",
+     "ssh reached the host, but the program is not there, or may not be executed."},
+    {"LS-3085", "a host failed",
+     "The launcher on a host ended badly, and with it the job. Its own lines stand before the "
+     "message."},
     {"LS-3090", "out of memory",
      "The system refused memory for a tensor. Use a smaller batch or model, or more ranks; `lockstep "
      "plan` says what a run needs. With batch.micro_batch = \"auto\" a step that runs out of memory "
@@ -267,7 +339,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "precision.reduce has no meaning beside it."},
     {"LS-6014", "local steps with what needs one state",
      "With parallel.local_steps each rank updates alone between two averages. A checkpoint is "
-     "saved only where all ranks have one state, and gradients of the whole batch exist nowhere."},
+     "saved only where all ranks have one state, gradients of the whole batch exist nowhere, and "
+     "from parallel.local_steps_from on no gradient travels, in whatever form."},
     {"LS-6051", "mesh axis without ranks",
      "Every axis of the mesh (pipeline, data, tensor) has at least one rank; 1 means that the "
      "axis is not used."},
@@ -288,6 +361,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "parallel.static_graph promises that every step gives gradients to the same parameters, and a "
      "step did not: the parameter and the rank are named. Parameters are unchanged. Set it to "
      "false, or make every step use the same parameters."},
+    {"LS-7006", "parameter thawed too late",
+     "A parameter that was frozen when its replica was made has no place in the flat buffers: no "
+     "rank would exchange its gradient or update it. Let it require a gradient before the replica "
+     "is made. A parameter that is frozen afterwards keeps its place and may be thawed again."},
     {"LS-7051", "not a line of events.jsonl",
      "A step or evaluation report could not be read: a field is missing, of the wrong type or "
      "out of range. The file is damaged, or another program writes to it."},

@@ -1,26 +1,21 @@
 #include "lockstep/base/socket.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/port_holder.h"
+#include "lockstep/base/socket_address.h"
 
 namespace lockstep {
 namespace {
@@ -29,12 +24,6 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 constexpr std::string_view kUnixPrefix = "unix:";
 constexpr int kBacklog = 1024;
-
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t length = 0;
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
 
 std::string errno_text(int code) { return std::generic_category().message(code); }
 
@@ -45,51 +34,6 @@ std::string errno_text(int code) { return std::generic_category().message(code);
 }
 
 bool is_unix(const std::string& host) { return host.starts_with(kUnixPrefix); }
-
-SocketAddress unix_address(const std::string& host) {
-  const std::string path = host.substr(kUnixPrefix.size());
-  SocketAddress address;
-  auto& un = reinterpret_cast<sockaddr_un&>(address.storage);
-  un.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof un.sun_path) {
-    bad_address(host, "a unix socket path has 1 to " + std::to_string(sizeof un.sun_path - 1) +
-                          " bytes, this one " + std::to_string(path.size()));
-  }
-  std::memcpy(un.sun_path, path.data(), path.size());
-  const bool abstract = path.front() == '@';
-  if (abstract) un.sun_path[0] = '\0';
-  // An abstract name is every byte up to the given length; a path ends with its zero byte.
-  address.length =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (abstract ? 0 : 1));
-  return address;
-}
-
-std::vector<SocketAddress> resolve(const std::string& host, int port) {
-  if (is_unix(host)) return {unix_address(host)};
-  if (port < 0 || port > 65535) bad_address(address_text(host, port), "a port is 0 to 65535");
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
-  if (status != 0) {
-    bad_address(address_text(host, port),
-                "the host name cannot be resolved: " + std::string(::gai_strerror(status)));
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
-  std::vector<SocketAddress> addresses;
-  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-    SocketAddress address;
-    std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
-    address.length = entry->ai_addrlen;
-    addresses.push_back(address);
-  }
-  return addresses;
-}
-
-Fd stream_socket(const SocketAddress& address) {
-  return Fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-}
 
 /// One attempt; errno's value when it failed.
 int try_connect(const SocketAddress& address, Deadline deadline, Fd& connected) {
@@ -132,7 +76,7 @@ std::optional<int> unix_listener_pid(const SocketAddress& address) {
 }
 
 Listener listen_unix(const std::string& host) {
-  const SocketAddress address = unix_address(host);
+  const SocketAddress address = resolve(host, 0).front();
   const std::string path = host.substr(kUnixPrefix.size());
   const bool abstract = path.front() == '@';
   Listener listener;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/cli/args.h"
@@ -27,6 +28,7 @@ struct Flag {
   double maximum = kAnyNumber;
   std::string_view short_name = {};  // "-m"
   std::string_view offers = {};      // "auto|none": values that completion knows, among others
+  bool last_counts = false;          // may stand several times: the last one is read
 };
 
 /// What stands without a flag name. A command has at most one row.
@@ -67,6 +69,8 @@ struct Command {
   std::string_view json = {};        // what --json prints: one sentence
   /// Throws lockstep::Error for what goes wrong; one handler prints it and gives the exit code.
   Exit (*run)(const Args& args, const Context& context) = nullptr;
+  /// What is wrong with flags beyond their form; reported together with what the parser found.
+  std::vector<Problem> (*check)(const Args& args, const Context& context) = nullptr;
 };
 
 /// --help, --json, --quiet, --no-color.

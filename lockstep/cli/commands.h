@@ -5,10 +5,12 @@
 namespace lockstep::cli {
 
 [[nodiscard]] Command train_command();
+[[nodiscard]] Command launch_command();
 [[nodiscard]] Command plan_command();
 [[nodiscard]] Command bench_comm_command();
 [[nodiscard]] Command bench_scaling_command();
 [[nodiscard]] Command doctor_watch_command();
+[[nodiscard]] Command submit_command();
 [[nodiscard]] Command completion_command();
 [[nodiscard]] Command help_command();
 

@@ -3,6 +3,9 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/nearest.h"
 #include "lockstep/base/problem_codes.h"
@@ -133,9 +136,28 @@ std::string text_about(const std::string& name) {
   nothing_known(name);
 }
 
+/// A document is whole: nothing else can be asked for beside it.
+void check_document(const Args& args, const std::string& name) {
+  std::vector<Problem> problems;
+  const std::string where = "lockstep help";
+  for (const char* flag : {"--schema", "--markdown"}) {
+    if (!args.has(flag) || name.empty()) continue;
+    problems.push_back(
+        {"LS-1014", where,
+         std::string(flag) + " takes no NAME, and " + name.substr(0, 128) + " was given",
+         "leave one of the two out"});
+  }
+  if (args.has("--schema") && args.has("--markdown")) {
+    problems.push_back(
+        {"LS-1014", where, "--schema and --markdown print a document each", "keep one of the two"});
+  }
+  if (!problems.empty()) throw UsageError(std::move(problems));
+}
+
 Exit run(const Args& args, const Context& context) {
   std::string name;
   for (const std::string& word : args.words()) name += (name.empty() ? "" : " ") + word;
+  check_document(args, name);
   std::string text = name.empty() ? front_page() : "";
   if (args.has("--markdown")) {
     text = args.text("--markdown") == "cli" ? cli_markdown() : config::config_markdown();

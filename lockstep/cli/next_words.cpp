@@ -71,10 +71,7 @@ std::optional<config::RunConfig> config_of(const Words& words, const Words& sets
 }
 
 bool is_read(const config::Option& option, const std::optional<config::RunConfig>& config) {
-  if (!config || option.read_when.key.empty()) return true;
-  const std::string_view word = word_of(*config::find_option(option.read_when.key), *config);
-  const auto& words = option.read_when.words;
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return !config || config::is_read(option, *config);
 }
 
 bool names_a_file(const config::Option& option) {
@@ -162,7 +159,7 @@ class CommandLine {
   void offer_next(Offer& offer) const {
     const std::string& typed = offer.typed();
     if (awaited_ != nullptr) return add_flag_values(*awaited_, "", offer);
-    if (only_words_ || !typed.starts_with("-")) return add_words(offer);
+    if (only_words_ || is_rest() || !typed.starts_with("-")) return add_words(offer);
     const Flag* flag = typed.find('=') == std::string::npos ? nullptr : find_flag(flags_, typed);
     if (flag == nullptr) return add_flags(offer);
     add_flag_values(*flag, typed.substr(0, typed.find('=') + 1), offer);
@@ -220,7 +217,7 @@ class CommandLine {
 
   void add_words(Offer& offer) const {
     const Positional& row = command_.positional;
-    if (is_rest()) return offer.add_files(NextFiles::any);
+    if (row.rest) return offer.add_files(NextFiles::any);
     if (row.name.empty() || std::cmp_greater_equal(words_.size(), row.at_most)) {
       if (!only_words_) add_flags(offer);
     } else if (row.name.ends_with(".toml")) {

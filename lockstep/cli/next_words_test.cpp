@@ -80,6 +80,8 @@ TEST(NextWords, LeaveFilesToTheShell) {
   EXPECT_EQ(next_words({"train", "--set", "data.train="}).files, NextFiles::any);
   EXPECT_EQ(next_words({"train", "--master-port", ""}).files, NextFiles::none);
   EXPECT_EQ(next_words({"train", "run.toml", ""}).files, NextFiles::none);
+  EXPECT_EQ(next_words({"launch", ""}).files, NextFiles::any);
+  EXPECT_EQ(next_words({"launch", "train.py", "--lr"}).files, NextFiles::any);
 }
 
 TEST(NextWords, AfterTheLastArgumentFlagsFollow) {
@@ -135,7 +137,10 @@ TEST(NextWords, AreLinesForTheScripts) {
 
 // A flag whose values completion knows nothing about is one that takes a number or free text.
 TEST(NextWords, EveryFlagValueIsKnownOrFree) {
-  const std::set<std::string_view> free{"HOST", "T", "X", "N,N,...", "BYTES,...", "PORT"};
+  const std::set<std::string_view> free{
+      "HOST",  "T",         "X",          "N,N,...", "BYTES,...",     "PORT",
+      "N",     "N|MIN:MAX", "HOST:PORT",  "NAME",    "KEY=VALUE,...", "STREAMS",
+      "N,...", "WORD,...",  "HOST:N,...", "SECONDS"};
   for (const Command& command : commands()) {
     for (const Flag& flag : command.flags) {
       const bool is_number = flag.type != ValueType::text;

@@ -84,7 +84,10 @@ class Parser {
   std::vector<std::string> cut_rest(std::vector<std::string> words) {
     std::size_t i = 0;
     for (; i < words.size() && words[i].rfind('-', 0) == 0 && words[i] != "--"; ++i) {
-      const Flag* flag = find(with_dashes(words[i]));
+      const std::string word = with_dashes(words[i]);
+      const Flag* flag = find(word);
+      // The value of a misspelt flag is not where the rest begins.
+      if (flag == nullptr && word.find('=') == std::string::npos) flag = find(nearest_flag(word));
       if (flag != nullptr && !flag->value.empty()) ++i;
     }
     i = std::min(i, words.size());
@@ -100,7 +103,7 @@ class Parser {
     if (flag.value.empty())
       return std::vector<std::string>(std::min<std::size_t>(option->count(), 1));
     const std::vector<std::string>& values = option->results();
-    if (values.size() > 1 && !flag.repeats) {
+    if (values.size() > 1 && !flag.repeats && !flag.last_counts) {
       refuse("LS-1013", name, "stands " + std::to_string(values.size()) + " times", "keep one");
     }
     std::vector<std::string> good;
@@ -155,12 +158,20 @@ class Parser {
     return free_words;
   }
 
-  void unknown_flag(const std::string& word) {
-    has_unknown_flag_ = true;
+  [[nodiscard]] std::vector<std::string_view> flag_names() const {
     std::vector<std::string_view> names;
     for (const Flag& flag : flags_) names.push_back(flag.name);
+    return names;
+  }
+
+  [[nodiscard]] std::string nearest_flag(const std::string& word) const {
+    return nearest_name(word, flag_names());
+  }
+
+  void unknown_flag(const std::string& word) {
+    has_unknown_flag_ = true;
     refuse("LS-1012", word.substr(0, 128), "unknown flag of " + std::string(command_.name),
-           did_you_mean(word, names, see_help()));
+           did_you_mean(word, flag_names(), see_help()));
   }
 
   void check_count(std::size_t count) {

@@ -143,5 +143,21 @@ TEST(ParseArgs, HostileWordsAreProblemsOrWords) {
   }
 }
 
+TEST(ParseArgs, TheValueOfAMisspeltFlagIsNotWhereTheRestBegins) {
+  const ParsedArgs parsed =
+      parse_args(command(/*rest=*/true), {"--nproc-per-nod", "2", "--as", "boss", "x", "--as"});
+  EXPECT_EQ(parsed.problems.size(), 2U) << to_text(parsed.problems);
+  EXPECT_THAT(parsed.args.words(), testing::Contains("x"));
+}
+
+TEST(ParseArgs, OfAFlagThatMayStandTwiceTheLastOneCounts) {
+  constexpr auto kLast =
+      std::to_array<Flag>({{.name = "--role", .value = "NAME", .last_counts = true}});
+  const Command last{.name = "try", .flags = kLast};
+  const ParsedArgs parsed = parse_args(last, {"--role", "a", "--role=b"});
+  EXPECT_THAT(parsed.problems, IsEmpty());
+  EXPECT_EQ(parsed.args.text("--role"), "b");
+}
+
 }  // namespace
 }  // namespace lockstep::cli

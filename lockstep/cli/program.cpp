@@ -1,5 +1,7 @@
 #include "lockstep/cli/program.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <exception>
 #include <ostream>
@@ -9,6 +11,7 @@
 #include "lockstep/cli/next_words.h"
 #include "lockstep/cli/parser.h"
 #include "lockstep/cli/shell_scripts.h"
+#include "lockstep/starters/remote_agent.h"
 
 namespace lockstep::cli {
 namespace {
@@ -100,6 +103,11 @@ Exit run_command(const Command& command, const std::vector<std::string>& words, 
       context.out << command_help(command) << std::flush;
       return Exit::ok;
     }
+    if (command.check != nullptr) {
+      for (Problem& problem : command.check(parsed.args, context)) {
+        parsed.problems.push_back(std::move(problem));
+      }
+    }
     if (!parsed.problems.empty()) throw UsageError(std::move(parsed.problems));
     context.quiet = parsed.args.has("--quiet");
     if (parsed.args.has("--no-color")) context.color = false;
@@ -145,7 +153,14 @@ Exit run_program(const std::vector<std::string>& given, Context context) {
       context.out << to_lines(next_words({words.begin() + 1, words.end()})) << std::flush;
       return Exit::ok;
     }
+    if (words[0] == starters::kRemoteAgentFlag) return starters::run_remote_agent(STDIN_FILENO);
     if (words[0] == "--version") {
+      const auto other = std::find_if_not(words.begin() + 1, words.end(), is_common_flag);
+      if (other != words.end()) {
+        throw UsageError({{"LS-1014", "lockstep --version",
+                           "takes nothing beside it, and " + other->substr(0, 128) + " was given",
+                           "leave one of the two out"}});
+      }
       context.out << version_text(context.json) << std::endl;
       return Exit::ok;
     }

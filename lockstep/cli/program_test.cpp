@@ -167,6 +167,21 @@ TEST(Help, PrintsTheDocuments) {
   EXPECT_EQ(run({"help", "--markdown", "other"}).exit, Exit::usage);
 }
 
+TEST(Help, RefusesANameOrASecondDocumentBesideADocument) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"help", "--schema", "foo"},
+                                                {"help", "optimizer.lr", "--schema"},
+                                                {"help", "--markdown", "cli", "plan"},
+                                                {"help", "--schema", "--markdown", "cli"},
+                                                {"--version", "plan"}}) {
+    const Ran ran = run(words);
+    EXPECT_EQ(ran.exit, Exit::usage) << words.back();
+    EXPECT_THAT(ran.err, HasSubstr("LS-1014")) << words.back();
+    EXPECT_EQ(ran.out, "") << words.back();
+  }
+  EXPECT_THAT(run({"help", "--schema", "foo"}).err, HasSubstr("--schema takes no NAME, and foo"));
+  EXPECT_EQ(run({"--version", "--json"}).exit, Exit::ok);
+}
+
 TEST(RunProgram, ReadsNoColorAndTheLocaleFromTheEnvironment) {
   std::ostringstream out;
   std::ostringstream err;

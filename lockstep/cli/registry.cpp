@@ -10,10 +10,12 @@ namespace lockstep::cli {
 std::span<const Command> commands() {
   static const std::array kCommands{
       train_command(),
+      launch_command(),
       plan_command(),
       bench_comm_command(),
       bench_scaling_command(),
       doctor_watch_command(),
+      submit_command(),
       completion_command(),
       help_command(),
   };

@@ -96,8 +96,8 @@ Command train_command() {
               "Prints the plan, starts the ranks, shows the training, and prints the plan against "
               "what was measured. When a rank fails, all stop, and the first failure is told. "
               "SIGTERM and Ctrl-C save the state and end with exit code 75; a second one kills. "
-              "Before the first step of a run without a checkpoint there is nothing to save: that "
-              "ends with 1. "
+              "Before the first step of a run without a checkpoint, and while its micro-batch is "
+              "being found, there is nothing to save: that ends with 1. "
               "Started by torchrun, srun or mpirun it is one rank of their job.",
           .examples = kExamples,
           .positional = {.name = "RUN.toml", .help = "the run", .at_least = 1},

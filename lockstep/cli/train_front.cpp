@@ -1,7 +1,6 @@
 #include "lockstep/cli/train_front.h"
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/base/json_fields.h"
+#include "lockstep/base/shell_word.h"
 #include "lockstep/base/units.h"
 #include "lockstep/cli/job_front.h"
 #include "lockstep/cli/parser.h"
@@ -29,18 +29,6 @@ namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// As a shell reads it back: quoted unless it holds plain characters only.
-std::string shell_word(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    constexpr std::string_view kPlain = "_-./=,:+@%";
-    return std::isalnum(c) != 0 || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 /// A path below the working directory is shorter without it. A shell looks for a program without
 /// '/' elsewhere.
@@ -161,7 +149,7 @@ class Front {
   [[nodiscard]] Exit end_stopped(Exit exit, const std::string& what, const std::string& next) {
     context_.err << what << "; " << next << std::endl;
     if (!context_.json) return exit;
-    if (!summary_) throw Error(exit, {{"LS-7057", job_.run_dir, what, next}});
+    if (!summary_) throw Error(exit, {{rundir::kStoppedCode, job_.run_dir, what, next}});
     context_.out << engine::to_json_text(*summary_) << std::endl;
     return exit;
   }
@@ -196,6 +184,13 @@ class Front {
                 "steps");
   }
 
+  /// A rank that has nothing to save yet says so and ends with 1.
+  static bool left_on_request(const launch::LocalJobResult& result) {
+    if (!result.stopped_on_request) return false;
+    const auto problems = problems_of_worker(result.first_failure->last_stderr);
+    return !problems.empty() && problems.front().code == rundir::kStoppedCode;
+  }
+
   [[nodiscard]] Exit report_end(const launch::LocalJobResult& result) {
     console_.end_line();
     if (result.exit == Exit::requeue) {
@@ -205,7 +200,7 @@ class Front {
                              (point ? " at step " + std::to_string(point->step) : std::string()),
                          same_command());
     }
-    if (!result.first_failure) return report_stop(result);
+    if (!result.first_failure || left_on_request(result)) return report_stop(result);
     if (!context_.json) print_failure(result);
     const bool may_go_on = result.exit != Exit::usage;  // else the same command fails again
     if (const auto point = own_point(); point && may_go_on) {

@@ -18,11 +18,11 @@ namespace lockstep::cli {
 std::string version_text(bool json) {
   if (!json) {
     return "lockstep " LOCKSTEP_VERSION " (git " LOCKSTEP_GIT
-           ", LibTorch " LOCKSTEP_LIBTORCH_VERSION ", backends gloo and fake)";
+           ", LibTorch " LOCKSTEP_LIBTORCH_VERSION ", backends shm, gloo and fake)";
   }
   const nlohmann::ordered_json document{{"version", LOCKSTEP_VERSION},
                                         {"libtorch", LOCKSTEP_LIBTORCH_VERSION},
-                                        {"backends", {"gloo", "fake"}},
+                                        {"backends", {"shm", "gloo", "fake"}},
                                         {"git", LOCKSTEP_GIT}};
   return document.dump();
 }

@@ -35,6 +35,7 @@ TEST(FakeGroup, GathersCopiesOfItsOwnInput) {
 TEST(FakeGroup, HandsTextBackToItsSender) {
   const auto group = make_fake_group(0, 4);
   EXPECT_EQ(broadcast_text(*group, "plan"), "plan");
+  EXPECT_EQ(broadcast_text(*group, "plan", group->size() - 1), "plan");
   EXPECT_EQ(broadcast_text(*group, ""), "");
 }
 

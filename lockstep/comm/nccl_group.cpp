@@ -60,6 +60,7 @@ at::Device choose_gpu(c10d::Store& store, const GroupOptions& options,
 
 }  // namespace
 
+/// This build has it. (without_nccl.cpp is compiled in the others and refuses.)
 void require_nccl(const GroupOptions& /*options*/) {}
 
 std::unique_ptr<Group> make_nccl_group(const GroupOptions& given, Meeting meeting) {

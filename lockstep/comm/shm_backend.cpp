@@ -140,9 +140,7 @@ void ShmBackend::enter_all_reduce(ShmWork& work, const at::Tensor& tensor,
   request.kind = {Collective::all_reduce, elements.type, reduction_of(op), 0, false};
   request.count = static_cast<std::size_t>(tensor.numel()) * elements.per_item;
   request.input = request.output = work.task().tensors.in_place(tensor);
-  auto found = context_->symmetric.find(request.input, tensor.nbytes());
-  request.symmetric = std::move(found.memory);
-  request.symmetric_number = found.number;
+  context_->find_symmetric(request, tensor.nbytes());
   work.enter(std::move(request));
 }
 

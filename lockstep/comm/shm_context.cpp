@@ -1,6 +1,7 @@
 #include "lockstep/comm/shm_context.h"
 
 #include <thread>
+#include <utility>
 
 #include "lockstep/comm/join.h"
 
@@ -17,6 +18,12 @@ Problem ShmContext::told(const PeerLost& lost, Ticket ticket,
   problem.where = where_of(options);
   problem.what = flight.failure_text(ticket, to_text(deadline), problem.what);
   return problem;
+}
+
+void ShmContext::find_symmetric(shm::Request& request, std::size_t bytes) const {
+  SymmetricArrays::Found found = symmetric.find(request.input, bytes);
+  request.symmetric = std::move(found.memory);
+  request.symmetric_number = found.number;
 }
 
 void ShmContext::close(std::chrono::milliseconds patience) {

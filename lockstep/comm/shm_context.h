@@ -19,6 +19,8 @@ struct ShmContext {
   /// `lost` with where this is, and what the flight record says about the collective or message.
   [[nodiscard]] Problem told(const PeerLost& lost, Ticket ticket,
                              std::chrono::milliseconds deadline) const;
+  /// Tells an all_reduce when its memory is symmetric. \pre its input is set.
+  void find_symmetric(shm::Request& request, std::size_t bytes) const;
   /// Leaves the group; what is still in flight fails. Not on the engine's thread.
   /// \param patience for what is in flight to end.
   void close(std::chrono::milliseconds patience);

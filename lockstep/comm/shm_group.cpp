@@ -16,8 +16,12 @@ using shm::Collective;
 
 class ShmWork : public Work {
  public:
-  ShmWork(std::shared_ptr<ShmContext> context, std::shared_ptr<shm::Operation> operation)
-      : context_(std::move(context)), operation_(std::move(operation)) {}
+  explicit ShmWork(std::shared_ptr<ShmContext> context) : context_(std::move(context)) {}
+
+  /// Once it is made nothing is missing any more: what was entered has its Work.
+  void set_operation(std::shared_ptr<shm::Operation> operation) {
+    operation_ = std::move(operation);
+  }
 
   void wait() override {
     try {
@@ -34,7 +38,7 @@ class ShmWork : public Work {
 
  private:
   const std::shared_ptr<ShmContext> context_;
-  const std::shared_ptr<shm::Operation> operation_;
+  std::shared_ptr<shm::Operation> operation_;
 };
 
 /// The tensors of a collective, which its engine reads and writes until it ends, whether or not
@@ -87,15 +91,15 @@ std::unique_ptr<Work> ShmGroup::issue(shm::CollectiveKind kind, std::int64_t cou
   request.input = input.const_data_ptr();
   request.output = output.mutable_data_ptr();
   if (kind.collective == Collective::all_reduce) {
-    auto found = context_->symmetric.find(request.input, static_cast<std::size_t>(bytes));
-    request.symmetric = std::move(found.memory);
-    request.symmetric_number = found.number;
+    context_->find_symmetric(request, static_cast<std::size_t>(bytes));
   }
   request.site = Purpose::current();
   request.ticket =
       context_->flight.begin(name(kind.collective), name(kind.type), input.numel(), bytes);
   request.owner = std::make_shared<Tensors>(Tensors{std::move(input), std::move(output)});
-  return std::make_unique<ShmWork>(context_, enter(std::move(request)));
+  auto work = std::make_unique<ShmWork>(context_);
+  work->set_operation(enter(std::move(request)));
+  return work;
 }
 
 std::shared_ptr<shm::Operation> ShmGroup::enter(shm::Request request) {
@@ -105,6 +109,9 @@ std::shared_ptr<shm::Operation> ShmGroup::enter(shm::Request request) {
   } catch (const PeerLost& error) {
     context_->flight.ended(ticket, false);
     throw PeerLost(context_->told(error, ticket, context_->options.deadline));
+  } catch (...) {  // out of memory
+    context_->flight.ended(ticket, false);
+    throw;
   }
 }
 
@@ -137,7 +144,9 @@ void ShmGroup::do_barrier() {
   request.kind.collective = Collective::barrier;
   request.site = Purpose::current();
   request.ticket = context_->flight.begin("barrier", "", 0, 0);
-  ShmWork(context_, enter(std::move(request))).wait();
+  ShmWork work(context_);
+  work.set_operation(enter(std::move(request)));
+  work.wait();
 }
 
 }  // namespace

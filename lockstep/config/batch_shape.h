@@ -16,7 +16,14 @@ struct BatchShape {
   int data_ranks = 1;
   std::int64_t leaves = 1;  // virtual ranks V; leaf v is cut v of the global batch
   bool ordered = false;     // virtual_ranks was set: sums follow the fixed tree
+
+  [[nodiscard]] std::int64_t leaves_per_rank() const { return leaves / data_ranks; }
 };
+
+/// Steps whose batches a rank holds: the one at hand, and those that workers make ahead.
+[[nodiscard]] inline std::int64_t steps_held(const DataSection& data) {
+  return data.workers == 0 ? 1 : std::int64_t{data.prefetch} + 1;
+}
 
 struct BatchShapeResult {
   BatchShape shape;

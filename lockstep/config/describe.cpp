@@ -87,9 +87,26 @@ std::string_view word_of(const Option& option, const RunConfig& config) {
   return option.words[static_cast<std::size_t>(std::get<std::int64_t>(option.get(config)))];
 }
 
+double number_of(const Option& option, const RunConfig& config) {
+  const Value value = option.get(config);
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  return std::get<double>(value);
+}
+
+bool is_read(const Option& option, const RunConfig& config) {
+  const ReadWhen& when = option.read_when;
+  if (when.key.empty()) return true;
+  const Option& choice = *find_option(when.key);
+  if (when.words.empty()) return number_of(choice, config) > when.above;
+  const auto& words = when.words;
+  return std::find(words.begin(), words.end(), word_of(choice, config)) != words.end();
+}
+
 std::string describe_readers(const Option& option) {
-  if (option.read_when.key.empty()) return "";
-  return std::string(option.read_when.key) + " = " + either(option.read_when.words, "\"");
+  const ReadWhen& when = option.read_when;
+  if (when.key.empty()) return "";
+  if (when.words.empty()) return std::string(when.key) + " above " + number_text(when.above);
+  return std::string(when.key) + " = " + either(when.words, "\"");
 }
 
 std::string suggest_key(std::string_view key) {

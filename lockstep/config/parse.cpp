@@ -51,6 +51,11 @@ Problem outside_sections(const std::string& name) {
           suggest_key(name)};
 }
 
+bool has_evaluation(const DataSection& data) {
+  if (data.format == DataFormat::synthetic) return data.eval_samples > 0;
+  return !data.eval.empty() || (data.format == DataFormat::text && data.eval_fraction > 0);
+}
+
 std::string section_of(std::string_view key) { return std::string(key.substr(0, key.find('.'))); }
 
 /// Collects values and problems of the file, then of --set, then checks what they mean together.
@@ -81,8 +86,14 @@ class Parser {
   }
 
   ParsedConfig finish() {
-    for (const Given& given : given_) check_readers(given);
+    // A number that other keys hang on may itself be left out for a word.
+    for (const bool by_word : {true, false}) {
+      for (const Given& given : given_) {
+        if (find_option(given.key)->read_when.words.empty() != by_word) check_readers(given);
+      }
+    }
     check_evaluation_data();
+    check_evaluation_keys();
     return std::move(parsed_);
   }
 
@@ -142,6 +153,7 @@ class Parser {
       return;
     }
     std::erase_if(given_, [&](const Given& given) { return given.key == key; });
+    sets_data_ = sets_data_ || option->section() == "data";
     if (equals + 1 == set.size()) return unset(*option);
     Converted result = convert(*option, raw_from_text(*option, set.substr(equals + 1)));
     if (!result.code.empty()) {
@@ -201,23 +213,28 @@ class Parser {
 
   void check_readers(const Given& one) {
     const Option& option = *find_option(one.key);
-    if (option.read_when.key.empty()) return;
-    const Option& choice = *find_option(option.read_when.key);
-    const bool choice_unknown =
-        std::find(refused_.begin(), refused_.end(), choice.key) != refused_.end();
-    const std::string_view word = word_of(choice, parsed_.config);
-    const auto& words = option.read_when.words;
-    if (choice_unknown || std::find(words.begin(), words.end(), word) != words.end()) return;
-    const std::string is = std::string(choice.key) + " is \"" + std::string(word) + "\"";
-    const Given* chosen = given(choice.key);
-    if (one.by_file && chosen != nullptr && !chosen->by_file) {
+    const std::string_view key = option.read_when.key;
+    const auto is_in = [&](const std::vector<std::string>& keys) {
+      return std::find(keys.begin(), keys.end(), key) != keys.end();
+    };
+    if (is_in(refused_) || is_read(option, parsed_.config)) return;
+    const Option& choice = *find_option(key);
+    const std::string is =
+        std::string(key) + " is " + to_toml_text(choice, choice.get(parsed_.config));
+    const Given* chosen = given(key);
+    if (one.by_file && (is_in(left_out_) || (chosen != nullptr && !chosen->by_file))) {
       // Whoever chooses anew on the command line cannot edit the file for it.
-      unset(option);
-      parsed_.notes.push_back(one.where + ": " + one.key + " is left out: " + is + " by --set");
-      return;
+      return leave_out(one, is);
     }
     parsed_.problems.push_back({"LS-1007", one.where, one.key + " is not read: " + is,
                                 "remove it, or choose " + describe_readers(option)});
+  }
+
+  /// \param why "model.family is "mlp"".
+  void leave_out(const Given& one, const std::string& why) {
+    unset(*find_option(one.key));
+    left_out_.push_back(one.key);
+    parsed_.notes.push_back(one.where + ": " + one.key + " is left out: " + why + " by --set");
   }
 
   /// Held-out data come from one of two places.
@@ -231,11 +248,33 @@ class Parser {
          "remove one of the two; on the command line `--set data.eval=` unsets a key"});
   }
 
+  /// What is of use only with data to evaluate on.
+  void check_evaluation_keys() {
+    const auto& faulty = parsed_.faulty_sections;
+    const bool is_known = std::find(faulty.begin(), faulty.end(), "data") == faulty.end();
+    if (!is_known || has_evaluation(parsed_.config.data)) return;
+    for (const char* key : {"run.eval_every", "data.eval_samples"}) {
+      const Given* one = given(key);
+      if (one == nullptr || find_option(key)->get(parsed_.config) == Value(std::int64_t{0}))
+        continue;
+      if (one->by_file && sets_data_) {
+        leave_out(*one, "there are no data to evaluate on");
+        continue;
+      }
+      parsed_.problems.push_back({"LS-1007", one->where,
+                                  one->key + " is not read: there are no data to evaluate on",
+                                  "remove it, or name some: data.eval, for text also "
+                                  "data.eval_fraction, for synthetic data data.eval_samples"});
+    }
+  }
+
   std::string file_;
   ParsedConfig parsed_;
   std::vector<PlacedProblem> placed_;
   std::vector<Given> given_;
   std::vector<std::string> refused_;
+  std::vector<std::string> left_out_;
+  bool sets_data_ = false;  // --set names a key of [data]
   std::map<std::string, bool> set_batch_keys_;
 };
 

@@ -184,6 +184,51 @@ TEST(ParseRunConfig, AChoiceOnTheCommandLineStillRefusesKeysGivenBesideIt) {
             "LS-1007");
 }
 
+TEST(ParseRunConfig, AKeyThatNeedsANumberAboveAnotherIsRefusedWithoutIt) {
+  EXPECT_EQ(only_problem("[parallel]\nlocal_steps_from = 5\n"),
+            (Problem{"LS-1007", "run.toml:2:1",
+                     "parallel.local_steps_from is not read: parallel.local_steps is 1",
+                     "remove it, or choose parallel.local_steps above 1"}));
+  EXPECT_EQ(only_problem("", {"parallel.local_steps=1", "parallel.local_steps_from=0"}).code,
+            "LS-1007");
+  EXPECT_EQ(only_problem("[optimizer]\ndecay = \"matrices\"\n").code, "LS-1007");
+  EXPECT_EQ(only_problem("[optimizer]\nnesterov = true\n").code, "LS-1007");
+  EXPECT_EQ(only_problem("[data]\nworkers = 0\nprefetch = 3\n").code, "LS-1007");
+  EXPECT_THAT(parse("[parallel]\nlocal_steps_from = 5\nlocal_steps = 2\n").problems, IsEmpty());
+  EXPECT_THAT(parse("[data]\nprefetch = 3\n").problems, IsEmpty());
+}
+
+TEST(ParseRunConfig, ANumberOnTheCommandLineDropsWhatHangsOnItAndSoDoesAWordBehindIt) {
+  const ParsedConfig one =
+      parse("[parallel]\nlocal_steps = 4\nlocal_steps_from = 5\n", {"parallel.local_steps=1"});
+  EXPECT_THAT(one.problems, IsEmpty()) << to_text(one.problems);
+  EXPECT_EQ(one.config.parallel.local_steps_from, 0);
+  EXPECT_EQ(one.notes, (std::vector<std::string>{"run.toml:3:1: parallel.local_steps_from is left "
+                                                 "out: parallel.local_steps is 1 by --set"}));
+  const ParsedConfig two =
+      parse("[optimizer]\nnesterov = true\nmomentum = 0.9\n", {"optimizer.name=adamw"});
+  EXPECT_THAT(two.problems, IsEmpty()) << to_text(two.problems);
+  EXPECT_FALSE(two.config.optimizer.nesterov);
+  EXPECT_EQ(two.notes.size(), 2U);
+}
+
+TEST(ParseRunConfig, KeysOfTheEvaluationNeedDataToEvaluateOn) {
+  const std::string idx = "[run]\neval_every = 5\n[data]\nformat = \"idx\"\ntrain = \"x\"\n";
+  EXPECT_EQ(only_problem(idx).code, "LS-1007");
+  EXPECT_EQ(only_problem(idx).where, "run.toml:2:1");
+  EXPECT_THAT(parse(idx + "eval = \"y\"\neval_samples = 9\n").problems, IsEmpty());
+  EXPECT_EQ(only_problem("", {"data.format=idx", "data.train=x", "data.eval_samples=3"}).where,
+            "--set data.eval_samples");
+  EXPECT_THAT(parse("", {"run.eval_every=0"}).problems, IsEmpty());
+  EXPECT_THAT(parse("[run]\neval_every = 5\n[data]\neval_samples = 9\n").problems, IsEmpty());
+  const ParsedConfig dropped = parse(idx + "eval = \"y\"\n", {"data.eval="});
+  EXPECT_THAT(dropped.problems, IsEmpty()) << to_text(dropped.problems);
+  EXPECT_EQ(dropped.config.run.eval_every, 0);
+  EXPECT_EQ(dropped.notes.size(), 1U);
+  // What may have been meant as data.eval is no reason to blame another key.
+  EXPECT_EQ(only_problem(idx + "evall = \"y\"\n").code, "LS-1003");
+}
+
 TEST(ParseRunConfig, ASetWithoutAValueUnsetsAKey) {
   const std::string file = "[run]\nsteps = 3\n[data]\nformat = \"text\"\ntrain = \"x\"\n";
   const ParsedConfig parsed = parse(file, {"run.steps=", "data.train=", "data.format="});

@@ -167,8 +167,10 @@ constexpr auto kData = std::to_array<Option>({
         "data.workers", "background threads that make batches; 0 = none",
         "With 0 the training thread makes them itself. The numbers do not depend on it.",
         {.range = at_least(0, 256)}),
-    row<&R::data, &DataSection::prefetch>("data.prefetch", "batches made ahead", "",
-                                          {.range = at_least(1, 10'000)}),
+    row<&R::data, &DataSection::prefetch>(
+        "data.prefetch", "batches made ahead",
+        "Of small ones up to 16 are made ahead, as many as 1 MiB holds.",
+        {.range = at_least(1, 10'000), .read_when = {"data.workers"}}),
     row<&R::data, &DataSection::train_samples>(
         "data.train_samples", "use only the first samples; 0 = all",
         "For synthetic data: how many samples there are.", {.range = at_least(0, kMostSamples)}),
@@ -241,13 +243,13 @@ constexpr auto kOptimizer = std::to_array<Option>({
         "optimizer.decay", "parameters that weight_decay pulls",
         "matrices: those of two and more dimensions; biases and the weights of normalisation "
         "layers are left alone, as is usual for transformers.",
-        {.words = kDecays}),
+        {.words = kDecays, .read_when = {"optimizer.weight_decay"}}),
     row<&R::optimizer, &OptimizerSection::momentum>(
         "optimizer.momentum", "share of the last update direction kept", "",
         {.range = kBelowOne, .read_when = {"optimizer.name", kSgd}}),
-    row<&R::optimizer, &OptimizerSection::nesterov>(
-        "optimizer.nesterov", "look one step ahead along the momentum", "Needs momentum above 0.",
-        {.read_when = {"optimizer.name", kSgd}}),
+    row<&R::optimizer, &OptimizerSection::nesterov>("optimizer.nesterov",
+                                                    "look one step ahead along the momentum", "",
+                                                    {.read_when = {"optimizer.momentum"}}),
     row<&R::optimizer, &OptimizerSection::clip_grad_norm>(
         "optimizer.clip_grad_norm", "largest L2 norm of the mean gradient; 0 = no clipping",
         "Taken over all parameters, after gradients of all ranks and micro-batches are averaged.",
@@ -338,7 +340,7 @@ constexpr auto kOthers = std::to_array<Option>({
     row<&R::parallel, &ParallelSection::local_steps_from>(
         "parallel.local_steps_from", "step from which parallel.local_steps holds",
         "Before it gradients are summed in every step (post-local SGD, Lin et al. 2020).",
-        {.range = at_least(0, kManySteps)}),
+        {.range = at_least(0, kManySteps), .read_when = {"parallel.local_steps", {}, 1}}),
     row<&R::checkpoint, &CheckpointSection::every>(
         "checkpoint.every", "steps between checkpoints; 0 = only when stopped on request", "",
         {.range = at_least(0, kManySteps)}),

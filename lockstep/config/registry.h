@@ -30,10 +30,12 @@ struct Range {
   bool open_maximum = false;
 };
 
-/// The choice that makes a key matter: it is read when `key` has one of `words`.
+/// The choice that makes a key matter: it is read when `key` has one of `words` or, where there are
+/// none, is a number above `above`.
 struct ReadWhen {
   std::string_view key = {};  // empty = always read
   std::span<const std::string_view> words = {};
+  double above = 0;
 };
 
 struct Option {
@@ -71,7 +73,12 @@ struct Section {
 [[nodiscard]] std::string to_toml_text(const Option& option, const Value& value);
 /// The word that a word option has in `config`.
 [[nodiscard]] std::string_view word_of(const Option& option, const RunConfig& config);
-/// `model.family = "gpt" or "mlp"`, or empty when the key is always read.
+/// The number that an option of numbers has in `config`. \pre it is never unset.
+[[nodiscard]] double number_of(const Option& option, const RunConfig& config);
+/// Whether `config` has made the choice that the key needs.
+[[nodiscard]] bool is_read(const Option& option, const RunConfig& config);
+/// `model.family = "gpt" or "mlp"`, `parallel.local_steps above 1`, or empty when the key is always
+/// read.
 [[nodiscard]] std::string describe_readers(const Option& option);
 
 /// Names close to a wrong key: "did you mean optimizer.lr?", or what lists them all.

@@ -45,7 +45,9 @@ TEST(Registry, ReadersNameAKeyAndWordsThatExist) {
     if (option.read_when.key.empty()) continue;
     const Option* choice = find_option(option.read_when.key);
     ASSERT_NE(choice, nullptr) << option.key;
-    ASSERT_EQ(choice->type, OptionType::word) << option.key;
+    const bool by_word = !option.read_when.words.empty();
+    ASSERT_EQ(choice->type == OptionType::word, by_word) << option.key;
+    EXPECT_FALSE(choice->optional) << option.key;
     for (const std::string_view word : option.read_when.words) {
       EXPECT_NE(std::find(choice->words.begin(), choice->words.end(), word), choice->words.end())
           << option.key;
@@ -85,6 +87,8 @@ TEST(ExplainOption, SaysTypeDefaultAndReaders) {
   EXPECT_THAT(text, HasSubstr("[0.9, 0.999]"));
   EXPECT_THAT(text, HasSubstr("a list of two numbers from 0 below 1"));
   EXPECT_THAT(text, HasSubstr("when optimizer.name = \"adamw\""));
+  EXPECT_THAT(explain_option(*find_option("parallel.local_steps_from")),
+              HasSubstr("when parallel.local_steps above 1"));
   EXPECT_THAT(explain_option(*find_option("parallel.data")), HasSubstr("\"auto\" or a whole"));
   EXPECT_THAT(explain_option(*find_option("precision.loss_scale")),
               HasSubstr("\"dynamic\" or a number"));

@@ -104,6 +104,18 @@ Json chosen(const Option& choice, std::string_view word) {
   return schema;
 }
 
+/// Holds where the number of `choice` is not above `limit`, unset keys as above.
+Json not_above(const Option& choice, double limit) {
+  const std::string section(choice.section());
+  const std::string name(choice.name());
+  Json keys{{"properties", {{name, {{"maximum", number_json(limit)}}}}}};
+  Json schema{{"properties", {{section, keys}}}};
+  if (number_of(choice, RunConfig{}) <= limit) return schema;
+  schema["properties"][section]["required"] = Json::array({name});
+  schema["required"] = Json::array({section});
+  return schema;
+}
+
 /// No key that is not read when `choice` is `word`; null where all are.
 Json only_read_keys(const Option& choice, std::string_view word) {
   Json sections;
@@ -116,6 +128,13 @@ Json only_read_keys(const Option& choice, std::string_view word) {
   return sections.is_null() ? Json() : Json{{"properties", sections}};
 }
 
+/// Of a key that needs a number above another.
+Json number_condition(const Option& option) {
+  const Json keys{{"properties", {{std::string(option.name()), false}}}};
+  return {{"if", not_above(*find_option(option.read_when.key), option.read_when.above)},
+          {"then", {{"properties", {{std::string(option.section()), keys}}}}}};
+}
+
 Json conditions() {
   Json all = Json::array();
   for (const Option& choice : options()) {
@@ -124,6 +143,10 @@ Json conditions() {
       const Json then = only_read_keys(choice, word);
       if (!then.is_null()) all.push_back({{"if", chosen(choice, word)}, {"then", then}});
     }
+  }
+  for (const Option& option : options()) {
+    const ReadWhen& when = option.read_when;
+    if (!when.key.empty() && when.words.empty()) all.push_back(number_condition(option));
   }
   return all;
 }

@@ -140,17 +140,35 @@ std::vector<std::string> values_for(const Option& option) {
   return values;
 }
 
-/// What makes `option` be read.
-std::string chooser(const Option& option) {
-  if (option.read_when.key.empty()) return "";
-  return line(*find_option(option.read_when.key),
-              "\"" + std::string(option.read_when.words.front()) + "\"");
-}
-
 /// The lines of both in one document: TOML takes a section once.
 std::string merged(const std::string& a, const std::string& b) {
   const std::string head = a.substr(0, a.find('\n') + 1);
-  return !a.empty() && b.starts_with(head) ? a + b.substr(head.size()) : a + b;
+  const auto at = a.empty() ? std::string::npos : b.find(head);
+  return at == std::string::npos ? a + b : b.substr(0, at) + a + b.substr(at + head.size());
+}
+
+/// A value of the choice with which `option` is read, or one with which it is not.
+std::string value_of_choice(const Option& option, bool reads) {
+  const ReadWhen& when = option.read_when;
+  if (!when.words.empty()) {
+    const auto& all = find_option(when.key)->words;
+    for (const std::string_view word : all) {
+      const bool does = std::ranges::find(when.words, word) != when.words.end();
+      if (does == reads) return "\"" + std::string(word) + "\"";
+    }
+  }
+  if (!reads) return std::to_string(static_cast<std::int64_t>(when.above));
+  const bool below_one = find_option(when.key)->range.maximum <= 1;
+  return below_one ? "0.5" : std::to_string(static_cast<std::int64_t>(when.above) + 1);
+}
+
+/// What makes `option` be read, and what makes that be read.
+std::string chooser(const Option& option) {
+  // What depends on several keys the parser alone sees.
+  if (option.key == "run.eval_every") return "[data]\neval_samples = 8\n";
+  if (option.read_when.key.empty()) return "";
+  const Option& choice = *find_option(option.read_when.key);
+  return merged(chooser(choice), line(choice, value_of_choice(option, true)));
 }
 
 TEST(Schema, TakesOfEveryKeyWhatTheParserTakes) {
@@ -174,9 +192,12 @@ TEST(Schema, RefusesAKeyThatTheChoiceDoesNotRead) {
     if (value == "unset") value = "1";
     EXPECT_EQ(takes(schema(), to_json(line(option, value))), parser_takes(line(option, value)))
         << option.key << " with the default of " << choice.key;
+    std::vector<std::string> choices{value_of_choice(option, true), value_of_choice(option, false)};
     for (const std::string_view word : choice.words) {
-      const std::string toml =
-          merged(line(choice, "\"" + std::string(word) + "\""), line(option, value));
+      choices.push_back("\"" + std::string(word) + "\"");
+    }
+    for (const std::string& chosen : choices) {
+      const std::string toml = merged(line(choice, chosen), line(option, value));
       EXPECT_EQ(takes(schema(), to_json(toml)), parser_takes(toml)) << toml;
     }
   }

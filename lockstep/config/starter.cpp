@@ -82,6 +82,8 @@ constexpr Names kTorchrun{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"
 constexpr Names kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                          "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Names kPmi{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+constexpr Names kHorovod{"HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
+                         "HOROVOD_LOCAL_SIZE"};
 
 void check_places(Environment& env, const Names& names, const RankEnv& rank) {
   if (rank.rank >= rank.world_size) {
@@ -158,16 +160,18 @@ void read_torchrun(Environment& env, RankEnv& rank) {
   }
 }
 
-/// The name of an MPI job, equal on all its ranks of a host.
+/// The name of a job of mpirun or horovodrun, equal on all its ranks of a host.
 std::string mpi_job(const Environment& env) {
-  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PMI_PORT"}) {
+  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PMI_PORT",
+                           "HOROVOD_GLOO_RENDEZVOUS_PORT"}) {
     if (env.has(name)) return std::string(name) + env.text(name);
   }
   return "parent" + std::to_string(getppid());
 }
 
-void read_mpi(Environment& env, const Names& names, RankEnv& rank) {
-  rank.started_by = "mpirun";
+/// \param by "mpirun" or "horovodrun": neither tells where the first rank is.
+void read_mpi(Environment& env, const Names& names, const std::string& by, RankEnv& rank) {
+  rank.started_by = by;
   read_places(env, names, rank);
   if (env.has("MASTER_ADDR")) {
     read_master(env, rank, 29500);
@@ -176,7 +180,9 @@ void read_mpi(Environment& env, const Names& names, RankEnv& rank) {
                std::to_string(rank.world_size) +
                    " ranks on several hosts, and MASTER_ADDR is not "
                    "set",
-               "mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=29500 ..., HOST being the first rank's",
+               by == "mpirun"
+                   ? "mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=29500 ..., HOST being the first rank's"
+                   : "MASTER_ADDR=HOST MASTER_PORT=29500 horovodrun ..., HOST being the first rank's",
                "LS-1016");
   } else {
     rank.store_host = local_socket(env, mpi_job(env));
@@ -213,12 +219,8 @@ void read_slurm_store(Environment& env, RankEnv& rank, bool one_host) {
   if (rank.store_host.empty()) {
     env.refuse(list, std::string(list) + " is not a node list", "set MASTER_ADDR and MASTER_PORT");
   }
-  // Jobs that share a host differ in the last digits of their number.
-  std::int64_t number = 0;
-  const std::string digits = job.size() > 4 ? job.substr(job.size() - 4) : job;
-  if (!read_integer(digits, number) || number < 0) number = 0;
   const auto port = env.number_if_set("MASTER_PORT", 1, kLastPort);
-  rank.store_port = port.value_or(15000 + static_cast<int>(number));
+  rank.store_port = port.value_or(slurm_port(job));
 }
 
 void read_slurm(Environment& env, RankEnv& rank) {
@@ -278,12 +280,12 @@ void read_own_variables(Environment& env, RankEnv& rank) {
   if (fd) rank.report_fd = *fd;
   read_place(env, rank);
   rank.backend = env.has("LOCKSTEP_BACKEND") ? env.text("LOCKSTEP_BACKEND") : "auto";
-  for (const auto* known : {"auto", "shm", "gloo", "nccl"}) {
+  for (const auto* known : {"auto", "shm", "gloo", "nccl", "fake"}) {
     if (rank.backend == known) return;
   }
   env.refuse("LOCKSTEP_BACKEND", "LOCKSTEP_BACKEND is \"" + rank.backend.substr(0, 64) + "\"",
-             "it is auto (shared memory inside a host, Gloo between hosts), shm, gloo, or nccl for "
-             "GPUs");
+             "it is auto (shared memory inside a host, Gloo between hosts), shm, gloo, nccl for "
+             "GPUs, or fake (nothing is exchanged: to time a step without it)");
 }
 
 /// What is there of RANK, WORLD_SIZE and LOCAL_RANK is not enough for a rank nor an agent.
@@ -308,9 +310,11 @@ bool read_rank(Environment& env, RankEnv& rank) {
   if (is_rank_of_torchrun(env)) {
     read_torchrun(env, rank);
   } else if (env.has(kOpenMpi.rank)) {
-    read_mpi(env, kOpenMpi, rank);
+    read_mpi(env, kOpenMpi, "mpirun", rank);
   } else if (env.has(kPmi.rank) && !pmi_is_slurms(env)) {
-    read_mpi(env, kPmi, rank);
+    read_mpi(env, kPmi, "mpirun", rank);
+  } else if (env.has(kHorovod.rank)) {
+    read_mpi(env, kHorovod, "horovodrun", rank);
   } else if (is_slurm_task(env)) {
     read_slurm(env, rank);
   } else {
@@ -357,6 +361,11 @@ Starter read_starter(const GetEnv& get_env, const std::string& as) {
 
 Starter read_own_starter(const std::string& as) {
   return read_starter([](const char* name) { return std::getenv(name); }, as);
+}
+
+std::string read_own_error_file() {
+  const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
+  return path == nullptr ? "" : path;
 }
 
 }  // namespace lockstep::config

@@ -5,8 +5,6 @@
 
 #include <map>
 
-#include "lockstep/config/slurm_text.h"
-
 namespace lockstep::config {
 namespace {
 
@@ -169,6 +167,23 @@ TEST(ReadStarter, MpirunOnSeveralHostsNeedsMasterAddr) {
   EXPECT_EQ(rank_of(variables).store_port, 29500);
 }
 
+TEST(ReadStarter, HorovodrunMakesARankThatMeetsAsThoseOfMpirun) {
+  Variables variables{{"HOROVOD_RANK", "1"},       {"HOROVOD_SIZE", "2"},
+                      {"HOROVOD_LOCAL_RANK", "1"}, {"HOROVOD_LOCAL_SIZE", "2"},
+                      {"HOROVOD_CROSS_RANK", "0"}, {"HOROVOD_GLOO_RENDEZVOUS_PORT", "35111"}};
+  const RankEnv rank = rank_of(variables);
+  EXPECT_EQ(rank.rank, 1);
+  EXPECT_EQ(rank.local_world_size, 2);
+  EXPECT_EQ(rank.started_by, "horovodrun");
+  EXPECT_THAT(rank.store_host, StartsWith("unix:/"));
+  EXPECT_NE(with(variables, "HOROVOD_GLOO_RENDEZVOUS_PORT", "35112").env.store_host,
+            rank.store_host);
+  variables["HOROVOD_SIZE"] = "4";
+  ASSERT_EQ(read(variables).problems.size(), 1U);
+  EXPECT_EQ(read(variables).problems[0].code, "LS-1016");
+  EXPECT_THAT(read(variables).problems[0].fix, HasSubstr("horovodrun"));
+}
+
 TEST(ReadStarter, PmiVariablesOfMpichMakeARank) {
   const RankEnv rank = rank_of(
       {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
@@ -245,26 +260,6 @@ TEST(ReadStarter, ARankOfSeveralWithoutItsLocalRankDoesNotWorkAlone) {
   ASSERT_EQ(starter.problems.size(), 1U);
   EXPECT_EQ(starter.problems[0].code, "LS-1015");
   EXPECT_EQ(starter.problems[0].where, "LOCAL_RANK");
-}
-
-TEST(SlurmText, ReadsTheFirstHost) {
-  EXPECT_EQ(first_slurm_host("gn10"), "gn10");
-  EXPECT_EQ(first_slurm_host("gn[010,20]"), "gn010");
-  EXPECT_EQ(first_slurm_host("gn[25-27],x1"), "gn25");
-  EXPECT_EQ(first_slurm_host("n[1-2]-ib,m"), "n1-ib");
-  for (const char* bad : {"", "[", "n[1", ",a", "a b", "-x", "a;b"}) {
-    EXPECT_EQ(first_slurm_host(bad), "") << bad;
-  }
-}
-
-TEST(SlurmText, ReadsTheTasksOfANode) {
-  EXPECT_EQ(slurm_tasks_on_node("4(x3),2", 0), 4);
-  EXPECT_EQ(slurm_tasks_on_node("4(x3),2", 2), 4);
-  EXPECT_EQ(slurm_tasks_on_node("4(x3),2", 3), 2);
-  EXPECT_EQ(slurm_tasks_on_node("4(x3),2", 4), std::nullopt);
-  for (const char* bad : {"", "x", "4(x", "4(x)", "(x2)", "4(x3", "-1", "0", ","}) {
-    EXPECT_EQ(slurm_tasks_on_node(bad, 0), std::nullopt) << bad;
-  }
 }
 
 }  // namespace

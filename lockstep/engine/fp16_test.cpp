@@ -221,6 +221,7 @@ TEST(Fp16, WithRollbackAUselessScaleGoesBackAndNotOnWithoutACheckpoint) {
     FAIL() << "went on";
   } catch (const Error& error) {
     EXPECT_EQ(error.problems().front().code, "LS-7103");
+    EXPECT_EQ(error.problems().front().where, "step 1") << "the one that failed";
   }
   EXPECT_EQ(run.reports.all.size(), static_cast<std::size_t>(Trainer::kMaxSkips));
 }

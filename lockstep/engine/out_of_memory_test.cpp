@@ -4,17 +4,18 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <cmath>
 #include <fstream>
 #include <functional>
 #include <new>
 
 #include "lockstep/base/error.h"
+#include "lockstep/engine/points_testing.h"
 #include "lockstep/engine/trainer.h"
 #include "lockstep/memory/category.h"
 #include "lockstep/parallel/compose.h"
 #include "lockstep/parallel/strategies/registry.h"
 #include "tests/support/rank_processes.h"
+#include "tests/support/short_of_memory.h"
 
 namespace lockstep::engine {
 namespace {
@@ -23,26 +24,15 @@ constexpr std::int64_t kGlobalBatch = 4096;
 constexpr std::int64_t kSteps = 5;
 constexpr std::int64_t kBadStep = 3;  // 1 = the first
 
-/// Points of three classes. A part of more than `most` samples finds no memory, where that is set.
-class Points : public data::Dataset {
+/// A part of more than `most` samples finds no memory, where that is set.
+class ShortPoints : public testing::Points {
  public:
-  [[nodiscard]] std::int64_t size() const override { return 3 * kGlobalBatch; }
-  [[nodiscard]] bool counts_tokens() const override { return false; }
+  ShortPoints() : Points(3 * kGlobalBatch) {}
   [[nodiscard]] data::Batch collate(std::span<const std::int64_t> ids,
-                                    std::uint64_t /*augment_key*/) const override {
+                                    std::uint64_t augment_key) const override {
     const auto n = static_cast<std::int64_t>(ids.size());
     if (most > 0 && n > most) throw std::bad_alloc();
-    at::Tensor input = at::empty({n, 6});
-    at::Tensor target = at::empty({n}, at::kLong);
-    for (std::int64_t i = 0; i < n; ++i) {
-      const std::int64_t id = ids[static_cast<std::size_t>(i)];
-      target.mutable_data_ptr<std::int64_t>()[i] = id % 3;
-      for (std::int64_t f = 0; f < 6; ++f) {
-        input.mutable_data_ptr<float>()[6 * i + f] =
-            std::sin(static_cast<float>((id % 3) * 7 + id % 97 + f));
-      }
-    }
-    return {input, target, n, n};
+    return Points::collate(ids, augment_key);
   }
 
   std::int64_t most = 0;
@@ -69,6 +59,7 @@ struct WideRun {
     plan.strategies = {"data_parallel"};
     plan.degree = {1, group.size(), 1};
     plan.batch = cut_into(micro_batch, group.size());
+    plan.first_bucket_bytes = plan.bucket_bytes = plan.last_bucket_bytes = 1 << 16;  // several
     session = parallel::compose({config, plan, Mesh(plan.degree), {group, group}},
                                 model::make_model(config.model, 0, 1), parallel::strategies());
     TrainerParts parts{config, plan, *session, group, sampler, loader};
@@ -76,7 +67,7 @@ struct WideRun {
     trainer = std::make_unique<Trainer>(parts);
   }
 
-  Points points;
+  ShortPoints points;
   config::RunConfig config;
   parallel::ParallelPlan plan;
   data::Sampler sampler;
@@ -182,6 +173,16 @@ TEST(OutOfMemory, ThatTheSystemRefusesCutsTheStepFinerOnAllRanks) {
 TEST(OutOfMemory, OfTheLoaderCutsTheStepFinerOnAllRanks) {
   test::run_ranks(2, [](comm::Group& group) {
     expect_same_as_cut_from_the_start(group, [](WideRun& run) { run.points.most = 1024; });
+  });
+}
+
+TEST(OutOfMemory, OfABucketOnItsWayCutsTheStepFinerOnAllRanks) {
+  test::run_ranks(2, [](comm::Group& ranks) {
+    for (const int sums : {0, 1}) {  // entered before the one that finds no memory
+      test::ShortOfMemory group(ranks);
+      expect_same_as_cut_from_the_start(group, [&](WideRun&) { group.fail_after(sums); });
+      EXPECT_TRUE(ranks.rank() == 0 || group.has_failed());
+    }
   });
 }
 

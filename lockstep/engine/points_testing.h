@@ -23,13 +23,15 @@ class Points : public data::Dataset {
                                     std::uint64_t /*augment_key*/) const override {
     const auto n = static_cast<std::int64_t>(ids.size());
     data::Batch batch{at::empty({n, 6}), at::empty({n}, at::kLong), n, n};
-    for (std::int64_t i = 0; i < n; ++i) {
-      const std::int64_t id = ids[static_cast<std::size_t>(i)];
+    auto* feature = batch.input.mutable_data_ptr<float>();
+    auto* target = batch.target.mutable_data_ptr<std::int64_t>();
+    for (const std::int64_t id : ids) {
+      const bool is_bad = bad_.contains(id);
       for (std::int64_t f = 0; f < 6; ++f) {
-        batch.input[i][f] = std::sin(static_cast<double>(id * 7 + f));
+        const double value = std::sin(static_cast<double>(id * 7 + f));
+        *feature++ = static_cast<float>(is_bad ? bad_value_ : value);
       }
-      if (bad_.contains(id)) batch.input[i].fill_(bad_value_);
-      batch.target[i] = id % 3;
+      *target++ = id % 3;
     }
     return batch;
   }

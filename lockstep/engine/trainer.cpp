@@ -52,7 +52,7 @@ TrainState views_of(parallel::Session& session) {
 }  // namespace
 
 data::LeafRange leaves_of_rank(const config::BatchShape& batch, int rank) {
-  const std::int64_t count = batch.leaves / batch.data_ranks;
+  const std::int64_t count = batch.leaves_per_rank();
   return {rank * count, count, batch.leaves};
 }
 
@@ -104,6 +104,7 @@ Outcome Trainer::run() {
 
 Answer Trainer::step() {
   const Clock::time_point begin = Clock::now();
+  tried_step_ = state_.step + 1;
   StepReport report = begin_report();
   comm::set_phase(parts_.flight, comm::Phase::data);
   pass_over_bad_data();
@@ -126,7 +127,7 @@ Answer Trainer::step() {
 
   if (report.skipped && !scale_may_help()) bad_data_ = state_.position;
   state_.position = data->after;
-  report.step = state_.step + (report.skipped ? 1 : 0);
+  report.step = tried_step_;
   report.times.step_s = seconds_since(begin) - check_s;
   const PhaseTimes& t = report.times;
   my_times_ = {static_cast<float>(t.step_s),    static_cast<float>(t.data_s),
@@ -187,7 +188,7 @@ Answer Trainer::cut_finer(const parallel::StepSums& sums) {
   parts_.session.drop_step();
   (void)parts_.session.take_times();
   memory::release_cached();
-  const FinerCut cut{state_.step + 1, sums.memory_rank, parts_.finer.front()};
+  const FinerCut cut{tried_step_, sums.memory_rank, parts_.finer.front()};
   parts_.finer.erase(parts_.finer.begin());
   leaves_ = leaves_of_rank(cut.batch, parts_.group.rank());
   parts_.session.set_leaves(leaves_.count);
@@ -248,7 +249,7 @@ void Trainer::finish_report(StepReport& report, const data::StepData& data,
   for (const parallel::RankTimes& t : sums.times) {
     report.per_rank.push_back({t[0], t[1], t[2], t[3], t[4], t[5]});
   }
-  report.peak_rss_bytes = memory::peak_resident_bytes();
+  report.peak_rss_bytes = memory::recent_peak_resident_bytes();
   report.comm_bytes += parts_.session.payload_bytes();
 }
 
@@ -274,6 +275,7 @@ double Trainer::check_gradients(StepReport& report) const {
   const bool due = every > 0 && (state_.step + 1) % every == 0 && std::isfinite(report.loss);
   if (!due || parts_.train == nullptr || parts_.session.not_finite()) return 0;
   comm::set_phase(parts_.flight, comm::Phase::eval);
+  const memory::NoLimit no_limit;
   const Clock::time_point begin = Clock::now();
   const double computing_s = report.times.forward_s + report.times.backward_s;
   report.gradient_check = engine::check_gradients(
@@ -319,16 +321,18 @@ Answer Trainer::on_skip(const StepReport& report) {
 
 Answer Trainer::on_useless_scale() {
   if (parts_.config.recovery.on_nan == config::OnNan::rollback) return Answer::restore;
-  throw parallel::scale_does_not_help("step " + std::to_string(state_.step + 1),
-                                      *parts_.session.loss_scale(), parts_.session.not_finite());
+  throw parallel::scale_does_not_help(tried_step(), *parts_.session.loss_scale(),
+                                      parts_.session.not_finite());
 }
 
 Answer Trainer::on_not_finite(const StepReport& report) {
   const config::OnNan policy = parts_.config.recovery.on_nan;
-  const std::string where = "step " + std::to_string(state_.step + 1);
-  const std::string what = std::isfinite(report.loss)
-                               ? "the gradient norm is not finite; parameters are unchanged"
-                               : "the loss is not finite; parameters are unchanged";
+  const std::string where = tried_step();
+  const std::optional<parallel::NotFinite> sum = parts_.session.not_finite();
+  const std::string what = (!std::isfinite(report.loss) ? "the loss"
+                            : sum                       ? sum->where
+                                                        : "the gradient norm") +
+                           " is not finite; parameters are unchanged";
   if (policy == config::OnNan::stop) {
     throw Error(Exit::failed, {{"LS-7101", where, what,
                                 "lower optimizer.lr, set optimizer.clip_grad_norm, or choose "
@@ -354,7 +358,7 @@ void Trainer::restore() {
     return;
   }
   const bool spent = rollbacks_ >= kMaxRollbacks;
-  throw Error(Exit::failed, {{"LS-7103", "step " + std::to_string(state_.step),
+  throw Error(Exit::failed, {{"LS-7103", tried_step(),
                               spent ? std::to_string(rollbacks_) + " rollbacks did not help"
                                     : "there is no checkpoint to go back to",
                               "set checkpoint.every, lower optimizer.lr, or choose "
@@ -373,6 +377,7 @@ bool Trainer::evaluate_now() {
   parts_.session.settle();
   if (parts_.eval == nullptr) return true;
   comm::set_phase(parts_.flight, comm::Phase::eval);
+  const memory::NoLimit no_limit;
   const std::int64_t batch = eval_batch_samples(*parts_.eval, parts_.config.data.seq_len);
   std::optional<EvalReport> report = evaluate(parts_.session, *parts_.eval, parts_.group, batch,
                                               state_.step, [this] { return stops_now(); });

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/comm/group.h"
@@ -74,6 +75,7 @@ class Trainer {
   [[nodiscard]] Answer cut_finer(const parallel::StepSums& sums);
   [[nodiscard]] bool update(const parallel::StepSums& sums, StepReport& report);
   [[nodiscard]] bool scale_may_help() const;
+  [[nodiscard]] std::string tried_step() const { return "step " + std::to_string(tried_step_); }
   [[nodiscard]] Answer on_skip(const StepReport& report);
   [[nodiscard]] Answer on_not_finite(const StepReport& report);
   [[nodiscard]] Answer on_useless_scale();
@@ -100,6 +102,7 @@ class Trainer {
   parallel::RankTimes my_times_{};    // of the last step, likewise
   std::int64_t skips_in_a_row_ = 0;
   std::int64_t rollbacks_ = 0;
+  std::int64_t tried_step_ = 0;  // the step at hand, or the last one, whatever became of it
   ScaleWatch scale_watch_;
   std::optional<data::Position> bad_data_;  // where a rolled-back step read: passed over next time
   std::optional<EvalReport> last_eval_;

@@ -382,6 +382,23 @@ TEST(Trainer, RollbackGoesOnFromTheKeptStateAndPassesOverTheBadData) {
   }
 }
 
+TEST(Trainer, AStepWithoutAWayBackIsNamedItselfAndNotTheOneBefore) {
+  const Points points(32, {5}, std::nan(""));
+  const auto group = alone();
+  TinyRun run(*group, with_policy(config::OnNan::rollback), points);
+  StopAt last(1000);
+  run.trainer->add_observer(last);
+  try {
+    (void)run.trainer->run();
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.problems().front().code, "LS-7103");
+    EXPECT_TRUE(last.last.skipped);
+    EXPECT_EQ(error.problems().front().where, "step " + std::to_string(last.last.step));
+    EXPECT_EQ(last.last.step, run.trainer->state().step + 1);
+  }
+}
+
 TEST(Trainer, DataThatIsAllBadEndsAfterTenSkips) {
   const AllBad bad(32);
   const auto group = alone();

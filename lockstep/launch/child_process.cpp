@@ -3,18 +3,21 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <limits>
+#include <span>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "lockstep/base/blocked_signals.h"
 #include "lockstep/base/error.h"
-#include "lockstep/launch/blocked_signals.h"
 
 namespace lockstep::launch {
 namespace {
@@ -45,7 +48,20 @@ struct Prepared {
   std::array<int, 4> fds;  // what becomes 0, 1, 2, 3; -1 = nothing
   int error_fd;            // takes errno when something fails; closes on success
   pid_t parent;
+  std::span<const unsigned long> cpu_mask;  // empty = as this process
 };
+
+/// As sched_setaffinity(2) takes it, however many processors there are.
+std::vector<unsigned long> mask_of(const std::vector<int>& cpus) {
+  constexpr int kBits = std::numeric_limits<unsigned long>::digits;
+  std::vector<unsigned long> mask;
+  for (const int cpu : cpus) {
+    const auto word = static_cast<std::size_t>(cpu / kBits);
+    if (word >= mask.size()) mask.resize(word + 1);
+    mask[word] |= 1UL << (cpu % kBits);
+  }
+  return mask;
+}
 
 [[noreturn]] void report_and_exit(int error_fd) {
   const int code = errno;
@@ -85,11 +101,16 @@ void restore_default(int number) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != prepared.parent) ::_exit(127);  // it died before the line above
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ}) restore_default(number);
+  for (int number = 1; number < SIGRTMIN; ++number) restore_default(number);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (place_descriptors(prepared) != 0) report_and_exit(prepared.error_fd);
+  if (!prepared.cpu_mask.empty() &&
+      ::syscall(SYS_sched_setaffinity, 0, prepared.cpu_mask.size_bytes(),
+                prepared.cpu_mask.data()) < 0) {
+    report_and_exit(prepared.error_fd);
+  }
   ::execve(prepared.program, prepared.argv, prepared.environment);
   report_and_exit(prepared.error_fd);
 }
@@ -112,10 +133,15 @@ ChildProcess::ChildProcess(const ChildSpec& spec) {
   const auto environment = pointers(spec.environment);
   const Fd empty(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   Pipe errors = make_pipe(spec.program);
-  const Prepared prepared{
-      spec.program.c_str(), argv.data(),
-      environment.data(),   {empty.get(), spec.stdout_fd, spec.stderr_fd, spec.extra_fd},
-      errors.write.get(),   ::getpid()};
+  const auto cpu_mask = mask_of(spec.cpus);
+  const Prepared prepared{spec.program.c_str(),
+                          argv.data(),
+                          environment.data(),
+                          {spec.stdin_fd >= 0 ? spec.stdin_fd : empty.get(), spec.stdout_fd,
+                           spec.stderr_fd, spec.extra_fd},
+                          errors.write.get(),
+                          ::getpid(),
+                          cpu_mask};
   {
     const BlockedSignals blocked;
     pid_ = ::fork();
@@ -152,8 +178,8 @@ void ChildProcess::send_signal(int number) const {
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
 }
 
-void ChildProcess::kill_group() const {
-  if (pid_ > 0) ::kill(-pid_, SIGKILL);
+void ChildProcess::send_signal_to_group(int number) const {
+  if (pid_ > 0) ::kill(-pid_, number);
 }
 
 ChildEnd ChildProcess::reap() {
@@ -163,11 +189,14 @@ ChildEnd ChildProcess::reap() {
          errno == EINTR) {
   }
   kill_group();
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (::wait4(pid_, nullptr, 0, &used) < 0 && errno == EINTR) {
   }
   pid_ = -1;
-  if (info.si_code == CLD_EXITED) return {info.si_status, 0};
-  return {0, info.si_status};
+  ChildEnd end;
+  end.peak_rss_bytes = static_cast<std::int64_t>(used.ru_maxrss) * 1024;  // getrusage(2): kB
+  (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
+  return end;
 }
 
 std::string find_program(const std::string& name, const std::string& search_path) {

@@ -1,5 +1,8 @@
 // One started program, watched through a pidfd. It dies with the thread that started it.
 #pragma once
+#include <signal.h>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,9 +14,11 @@ struct ChildSpec {
   std::string program;  // a path
   std::vector<std::string> argv;
   std::vector<std::string> environment;
+  int stdin_fd = -1;  // -1 = empty
   int stdout_fd = -1;
   int stderr_fd = -1;
-  int extra_fd = -1;  // becomes kExtraFd of the program; -1 = none
+  int extra_fd = -1;      // becomes kExtraFd of the program; -1 = none
+  std::vector<int> cpus;  // it may run on; empty = as this process
 };
 
 /// Where a program finds `extra_fd`.
@@ -23,13 +28,14 @@ inline constexpr int kExtraFd = 3;
 struct ChildEnd {
   int exit_code = 0;
   int signal = 0;
+  std::int64_t peak_rss_bytes = 0;  // of it, or of a process it waited for
 };
 
 /// A child is the leader of its own process group; the destructor kills the group and reaps the
 /// child.
 class ChildProcess {
  public:
-  /// Standard input is empty; every other descriptor of this process is closed in the program.
+  /// Every descriptor of this process that the spec does not name is closed in the program.
   /// \throws EnvironmentFault when it cannot be started.
   explicit ChildProcess(const ChildSpec& spec);
   ChildProcess(ChildProcess&& other) noexcept;
@@ -43,8 +49,9 @@ class ChildProcess {
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }
   /// To the program alone.
   void send_signal(int number) const;
-  /// SIGKILL to it and all its descendants that stayed in its group.
-  void kill_group() const;
+  /// To it and all its descendants that stayed in its group.
+  void send_signal_to_group(int number) const;
+  void kill_group() const { send_signal_to_group(SIGKILL); }
   /// Waits for the end; then nothing is left of its group.
   [[nodiscard]] ChildEnd reap();
 

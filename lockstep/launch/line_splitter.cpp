@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::size_t kTailLines = 20;
 constexpr std::size_t kTailBytes = std::size_t{8} << 10;
+constexpr std::size_t kKeptLines = 400;
+constexpr std::size_t kKeptBytes = std::size_t{64} << 10;
 constexpr std::string_view kCutMark = " ...";
 
 }  // namespace
@@ -41,18 +43,46 @@ void LineSplitter::finish() {
   if (!line_.empty()) end_line();
 }
 
+void WholeLines::feed(std::string_view bytes) {
+  rest_ += bytes;
+  const auto end = rest_.find_last_of("\r\n");
+  std::size_t ready = end == std::string::npos ? 0 : end + 1;
+  if (rest_.size() - ready > max_bytes_) ready = rest_.size();
+  if (ready == 0) return;
+  std::string lines = rest_.substr(0, ready);
+  rest_.erase(0, ready);
+  sink_(std::move(lines));
+}
+
+void WholeLines::finish() {
+  if (!rest_.empty()) sink_(std::exchange(rest_, {}));
+}
+
 void Tail::add(const std::string& line) {
   lines_.push_back(line.substr(0, kTailBytes));
   bytes_ += lines_.back().size();
-  while (lines_.size() > kTailLines || bytes_ > kTailBytes) {
+  while (lines_.size() > kKeptLines || bytes_ > kKeptBytes) {
     bytes_ -= lines_.front().size();
     lines_.pop_front();
   }
 }
 
 std::string Tail::text() const {
+  std::size_t first = lines_.size();
+  std::size_t bytes = 0;
+  while (first > 0 && lines_.size() - first < kTailLines) {
+    bytes += lines_[first - 1].size();
+    if (bytes > kTailBytes) break;
+    --first;
+  }
+  return joined(first);
+}
+
+std::string Tail::joined(std::size_t first) const {
   std::string text;
-  for (const auto& line : lines_) text += (text.empty() ? "" : "\n") + line;
+  for (std::size_t i = first; i < lines_.size(); ++i) {
+    text += (text.empty() ? "" : "\n") + lines_[i];
+  }
   return text;
 }
 

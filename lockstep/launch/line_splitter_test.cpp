@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,30 @@ TEST(LineSplitter, CutsLongLinesAndGoesOnWithTheNext) {
 
 TEST(LineSplitter, DiscardsLongLinesWholeWhenAskedTo) {
   EXPECT_EQ(lines_of({"{\"step\":1,", "\"x\":2}\n{}\n"}, Overlong::discard), (Lines{"{}"}));
+}
+
+std::string joined(std::initializer_list<std::string_view> pieces, std::size_t max_bytes) {
+  std::string text;
+  WholeLines lines(max_bytes, [&](std::string piece) { text += piece + "|"; });
+  for (const auto piece : pieces) lines.feed(piece);
+  lines.finish();
+  return text;
+}
+
+TEST(WholeLines, BytesAreCutBehindALineEndAndStayAsTheyAre) {
+  EXPECT_EQ(joined({"a\nb", "c\n", "d"}, 100), "a\n|bc\n|d|");
+  EXPECT_EQ(joined({"10%\r20%\r3", "0%"}, 100), "10%\r20%\r|30%|") << "a bar redrawn in place";
+}
+
+TEST(WholeLines, ALineWithoutAnEndIsHandedOnInPieces) {
+  EXPECT_EQ(joined({"123", "456", "7"}, 4), "123456|7|");
+}
+
+TEST(Tail, KeepsMoreThanItShows) {
+  Tail tail;
+  for (int i = 0; i < 1000; ++i) tail.add(std::to_string(i));
+  EXPECT_TRUE(tail.long_text().starts_with("600\n"));
+  EXPECT_TRUE(tail.text().starts_with("980\n"));
 }
 
 TEST(Tail, KeepsTheLastLines) {

@@ -31,7 +31,7 @@ void LogFile::open() {
   bytes_ = 0;
 }
 
-void LogFile::write(std::string_view bytes) {
+void LogFile::feed(std::string_view bytes) {
   if (bytes_ + bytes.size() > max_bytes_ && bytes_ > 0) {
     std::error_code error;
     fs::rename(path_, path_.string() + ".1", error);

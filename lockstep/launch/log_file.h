@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lockstep/base/fd.h"
+#include "lockstep/launch/line_splitter.h"
 
 namespace lockstep::launch {
 
@@ -12,11 +13,11 @@ namespace lockstep::launch {
 /// starts. A disk that is full or gone loses lines, never the job.
 inline constexpr std::uint64_t kMaxLogBytes = std::uint64_t{64} << 20;
 
-class LogFile {
+class LogFile : public ByteSink {
  public:
   /// Makes the folder. \throws EnvironmentFault when the file cannot be made.
   explicit LogFile(std::filesystem::path path, std::uint64_t max_bytes = kMaxLogBytes);
-  void write(std::string_view bytes);
+  void feed(std::string_view bytes) override;
 
  private:
   void open();

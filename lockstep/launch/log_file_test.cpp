@@ -25,7 +25,7 @@ TEST(LogFile, MakesItsFolderAndTurnsOverWhenFull) {
   const fs::path path = fs::path(name) / "attempt_0" / "1" / "stderr.log";
   {
     LogFile log(path, 10);
-    for (const char* line : {"one\n", "two\n", "three\n", "four\n", "five\n"}) log.write(line);
+    for (const char* line : {"one\n", "two\n", "three\n", "four\n", "five\n"}) log.feed(line);
   }
   EXPECT_EQ(read(path), "four\nfive\n");
   EXPECT_EQ(read(path.string() + ".1"), "three\n")

@@ -38,7 +38,7 @@ std::optional<std::int64_t> OomWatch::kills() const {
   return std::nullopt;
 }
 
-std::string OomWatch::explain_kill() {
+std::string OomWatch::explain_kill(std::int64_t peak_rss_bytes) {
   const auto now = kills();
   if (!now.has_value() || !seen_.has_value()) return {};
   if (*now <= *seen_) {
@@ -49,6 +49,8 @@ std::string OomWatch::explain_kill() {
   return "the kernel's out-of-memory killer ended it" +
          (limit.has_value() ? "; the limit of its cgroup is " + format_bytes(*limit)
                             : std::string()) +
+         (peak_rss_bytes > 0 ? "; its resident memory had reached " + format_bytes(peak_rss_bytes)
+                             : std::string()) +
          ": use a smaller micro_batch (\"auto\" finds it) or fewer ranks a host; `lockstep plan` "
          "tells what a rank needs";
 }

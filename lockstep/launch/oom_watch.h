@@ -12,8 +12,8 @@ class OomWatch {
   explicit OomWatch(std::string root = "");
 
   /// A sentence about a SIGKILL that this launcher did not send; "" when nothing can be read.
-  /// Each kill explains one death.
-  [[nodiscard]] std::string explain_kill();
+  /// Each kill explains one death. \param peak_rss_bytes of the process; 0 = not known.
+  [[nodiscard]] std::string explain_kill(std::int64_t peak_rss_bytes = 0);
 
  private:
   /// Kills in the cgroup of this process so far, versions 1 and 2.

@@ -3,12 +3,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <utility>
 
+#include "lockstep/base/blocked_signals.h"
 #include "lockstep/base/limits.h"
-#include "lockstep/launch/blocked_signals.h"
 
 namespace lockstep::launch {
 namespace {
@@ -16,18 +17,20 @@ namespace {
 constexpr std::size_t kMaxQueuedBytes = std::size_t{8} << 20;
 constexpr std::size_t kItemBytes = 64;  // counted for each line beside its text
 
-/// As print() does, without the buffers of iostreams: ranks' output appears when it is made.
-void write_line(int fd, const OutputLine& line) {
-  const std::string text = "[rank " + std::to_string(line.rank) + "] " + line.text + "\n";
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t n = ::write(fd, rest.data(), rest.size());
-    if (n < 0 && errno != EINTR && errno != EAGAIN) return;
-    if (n > 0) rest.remove_prefix(static_cast<std::size_t>(n));
-  }
+std::uint64_t lines_of(const OutputLine& line) {
+  if (!line.is_raw) return 1;
+  return static_cast<std::uint64_t>(std::count(line.text.begin(), line.text.end(), '\n'));
 }
 
 }  // namespace
+
+void write_whole(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno != EINTR && errno != EAGAIN) return;
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
 
 OutputPump::OutputPump(const LocalJobOptions& options)
     : options_(options), failure_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -49,8 +52,8 @@ void OutputPump::push(Item item) {
   queue_.push_back(std::move(item));
   while (queued_bytes_ > kMaxQueuedBytes) {
     queued_bytes_ -= kItemBytes + queue_.front().line.text.size();
+    dropped_ += lines_of(queue_.front().line);
     queue_.pop_front();
-    ++dropped_;
   }
   changed_.notify_one();
 }
@@ -72,7 +75,8 @@ void OutputPump::run() {
         hand_over({false,
                    {item.line.rank, true,
                     std::to_string(dropped) + " lines dropped: the reader "
-                                              "of this output is slower than the ranks"}});
+                                              "of this output is slower than the ranks",
+                    false, item.line.local_rank}});
       }
       hand_over(item);
     } catch (...) {
@@ -91,7 +95,8 @@ void OutputPump::hand_over(const Item& item) const {
   } else if (options_.on_output) {
     options_.on_output(item.line);
   } else {
-    write_line(item.line.is_stderr ? STDERR_FILENO : STDOUT_FILENO, item.line);
+    write_whole(item.line.is_stderr ? STDERR_FILENO : STDOUT_FILENO,
+                "[rank " + std::to_string(item.line.rank) + "] " + item.line.text + "\n");
   }
 }
 

@@ -8,12 +8,17 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "lockstep/base/fd.h"
 #include "lockstep/launch/local_job.h"
 
 namespace lockstep::launch {
+
+/// As print() does, without the buffers of iostreams: ranks' output appears when it is made. A
+/// stream that is gone takes nothing.
+void write_whole(int fd, std::string_view text);
 
 class OutputPump {
  public:

@@ -23,9 +23,9 @@ TEST(RankEnvironment, HasEveryVariableOfTorchrun) {
   options.nproc_per_node = 4;
   options.threads_per_rank = 2;
   RankPlace place;
-  place.rank = 3;
+  place.local_rank = 3;
   place.store_port = 4321;
-  place.run_id = "job";
+  options.place.run_id = "job";
   const auto env = rank_environment(options, place, {"HOME=/home/ann"});
   for (const char* entry :
        {"RANK=3", "LOCAL_RANK=3", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=4", "GROUP_RANK=0",
@@ -34,6 +34,22 @@ TEST(RankEnvironment, HasEveryVariableOfTorchrun) {
         "TORCHELASTIC_MAX_RESTARTS=0", "TORCHELASTIC_RUN_ID=job",
         "TORCHELASTIC_USE_AGENT_STORE=True", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
         "OMP_NUM_THREADS=2", "HOME=/home/ann"}) {
+    EXPECT_TRUE(has(env, entry)) << entry;
+  }
+}
+
+TEST(RankEnvironment, SaysWhereAHostStandsInAJobOfSeveral) {
+  LocalJobOptions options;
+  options.nproc_per_node = 2;
+  options.threads_per_rank = 0;
+  options.place = {4, 7, 1, 3, 2, 5, "trainer", "job", 2, 9};
+  RankPlace place;
+  place.local_rank = 1;
+  const auto env = rank_environment(options, place, {"OMP_NUM_THREADS=6"});
+  for (const char* entry :
+       {"RANK=5", "LOCAL_RANK=1", "WORLD_SIZE=7", "LOCAL_WORLD_SIZE=2", "GROUP_RANK=1",
+        "GROUP_WORLD_SIZE=3", "ROLE_RANK=3", "ROLE_WORLD_SIZE=5", "ROLE_NAME=trainer",
+        "TORCHELASTIC_RESTART_COUNT=2", "TORCHELASTIC_MAX_RESTARTS=9", "OMP_NUM_THREADS=6"}) {
     EXPECT_TRUE(has(env, entry)) << entry;
   }
 }

@@ -56,10 +56,13 @@ void Stream::end() {
   on_end_();
 }
 
-RankStreams::RankStreams(int rank, bool reports, const std::string& log_folder, OutputPump& pump) {
-  add_output(rank, false, log_folder, pump);
-  add_output(rank, true, log_folder, pump);
-  if (reports) add_reports(pump);
+RankStreams::RankStreams(int rank, int local_rank, const LocalJobOptions& options,
+                         OutputPump& pump) {
+  const auto place = static_cast<std::size_t>(local_rank);
+  const RankLogs logs = place < options.logs.size() ? options.logs[place] : RankLogs{};
+  add_output({rank, false, "", false, local_rank}, logs.out, pump);
+  add_output({rank, true, "", false, local_rank}, logs.err, pump);
+  if (rank == 0 && options.on_report) add_reports(pump);
 }
 
 Fd RankStreams::make_pipe(std::size_t slot) {
@@ -75,25 +78,33 @@ Fd RankStreams::make_pipe(std::size_t slot) {
   return read_end;
 }
 
-void RankStreams::add_output(int rank, bool is_stderr, const std::string& log_folder,
-                             OutputPump& pump) {
-  auto log =
-      log_folder.empty()
-          ? nullptr
-          : std::make_shared<LogFile>(log_folder + (is_stderr ? "/stderr.log" : "/stdout.log"));
-  auto lines = std::make_shared<LineSplitter>(
-      kMaxOutputLineBytes, Overlong::cut,
-      [rank, is_stderr, is_logged = log != nullptr, tail = stderr_tail_, &pump](std::string line) {
-        if (is_stderr) tail->add(line);
-        if (!is_logged) pump.push_output({rank, is_stderr, std::move(line)});
-      });
+void RankStreams::add_output(const OutputLine& of, const StreamLog& log, OutputPump& pump) {
+  std::vector<std::shared_ptr<ByteSink>> sinks;
+  if (!log.file.empty()) sinks.push_back(std::make_shared<LogFile>(log.file));
+  const auto push = [of, &pump](std::string text, bool is_raw) {
+    pump.push_output({of.rank, of.is_stderr, std::move(text), is_raw, of.local_rank});
+  };
+  if (log.shown == StreamLog::Shown::raw) {
+    sinks.push_back(std::make_shared<WholeLines>(
+        kMaxOutputLineBytes, [push](std::string text) { push(std::move(text), true); }));
+  }
+  const bool is_shown_by_line = log.shown == StreamLog::Shown::lines;
+  if (of.is_stderr || is_shown_by_line) {
+    sinks.push_back(std::make_shared<LineSplitter>(
+        kMaxOutputLineBytes, Overlong::cut,
+        [push, is_shown_by_line, is_stderr = of.is_stderr, tail = stderr_tail_](std::string line) {
+          if (is_stderr) tail->add(line);
+          if (is_shown_by_line) push(std::move(line), false);
+        }));
+  }
   streams_.emplace_back(
-      make_pipe(is_stderr ? 1 : 0),
-      [log, lines](std::string_view bytes) {
-        if (log != nullptr) log->write(bytes);
-        lines->feed(bytes);
+      make_pipe(of.is_stderr ? 1 : 0),
+      [sinks](std::string_view bytes) {
+        for (const auto& sink : sinks) sink->feed(bytes);
       },
-      [lines] { lines->finish(); });
+      [sinks] {
+        for (const auto& sink : sinks) sink->finish();
+      });
 }
 
 void RankStreams::add_reports(OutputPump& pump) {

@@ -41,8 +41,8 @@ class Stream {
 /// The pipes of one rank. The write ends are for the child; close_write_ends() after it started.
 class RankStreams {
  public:
-  /// \param log_folder where stdout.log and stderr.log go; empty = lines go to `pump`.
-  RankStreams(int rank, bool reports, const std::string& log_folder, OutputPump& pump);
+  /// \param options say where the output goes: files, or `pump`.
+  RankStreams(int rank, int local_rank, const LocalJobOptions& options, OutputPump& pump);
 
   [[nodiscard]] int stdout_write() const { return write_ends_[0].get(); }
   [[nodiscard]] int stderr_write() const { return write_ends_[1].get(); }
@@ -51,10 +51,10 @@ class RankStreams {
   void close_write_ends();
 
   [[nodiscard]] std::vector<Stream>& streams() { return streams_; }
-  [[nodiscard]] std::string last_stderr() const { return stderr_tail_->text(); }
+  [[nodiscard]] const Tail& stderr_tail() const { return *stderr_tail_; }
 
  private:
-  void add_output(int rank, bool is_stderr, const std::string& log_folder, OutputPump& pump);
+  void add_output(const OutputLine& of, const StreamLog& log, OutputPump& pump);
   void add_reports(OutputPump& pump);
   [[nodiscard]] Fd make_pipe(std::size_t slot);
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 
@@ -10,8 +11,6 @@
 
 namespace lockstep::launch {
 namespace {
-
-constexpr std::array<int, 4> kSignals{SIGTERM, SIGINT, SIGHUP, SIGPIPE};
 
 // A handler gets no argument of ours: this is the one place it can find the pipe.
 std::atomic<int> handler_fd{-1};
@@ -25,7 +24,7 @@ void on_signal(int number) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(const std::vector<int>& signals) {
   std::array<int, 2> fds{};
   if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     throw limit_fault("no pipe can be made", errno);
@@ -35,17 +34,24 @@ StopSignals::StopSignals() {
   int none = -1;
   LOCKSTEP_CHECK(handler_fd.compare_exchange_strong(none, fds[1]),
                  "two jobs at once in one process");
-  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+  const auto take_over = [this](int number, auto handler) {
     struct sigaction action {};
-    action.sa_handler = kSignals[i] == SIGPIPE ? SIG_IGN : &on_signal;
+    action.sa_handler = handler;
     action.sa_flags = SA_RESTART;
-    ::sigaction(kSignals[i], nullptr, &before_[i]);
-    if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
-  }
+    struct sigaction before {};
+    if (::sigaction(number, nullptr, &before) != 0) return;
+    before_.emplace_back(number, before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);
+  };
+  for (const int number : signals) take_over(number, &on_signal);
+  take_over(SIGPIPE, SIG_IGN);
 }
 
 StopSignals::~StopSignals() {
-  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  // Backwards: of a signal named twice the first entry knows what was before.
+  for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) {
+    ::sigaction(entry->first, &entry->second, nullptr);
+  }
   handler_fd.store(-1);
 }
 

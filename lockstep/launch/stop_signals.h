@@ -1,19 +1,20 @@
-// SIGTERM, SIGINT and SIGHUP as something to poll while a job runs.
+// SIGTERM and other signals that stop a job, as something to poll while a job runs.
 #pragma once
 #include <signal.h>
 
-#include <array>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/fd.h"
 
 namespace lockstep::launch {
 
-/// Takes the three signals over while it lives, then gives them back. A signal that was ignored
+/// Takes the signals over while it lives, then gives them back. A signal that was ignored
 /// before (nohup) stays ignored. One at a time in a process. SIGPIPE is ignored meanwhile.
 class StopSignals {
  public:
-  StopSignals();
+  explicit StopSignals(const std::vector<int>& signals = {SIGTERM, SIGINT, SIGHUP});
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   ~StopSignals();
@@ -26,7 +27,7 @@ class StopSignals {
  private:
   Fd read_end_;
   Fd write_end_;
-  std::array<struct sigaction, 4> before_{};
+  std::vector<std::pair<int, struct sigaction>> before_;
 };
 
 }  // namespace lockstep::launch

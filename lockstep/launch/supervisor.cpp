@@ -23,7 +23,8 @@ constexpr std::chrono::milliseconds kSuspectTime{2000};
 // wait for the rank that is gone.
 constexpr std::chrono::milliseconds kGraceAfterFailure{1000};
 constexpr std::chrono::milliseconds kLookEvery{1000};
-constexpr int kLooksFrozen = 2;  // in a row, before a rank is given up
+constexpr std::chrono::milliseconds kFenceLookEvery{100};  // where there is one
+constexpr int kLooksFrozen = 2;                            // in a row, before a rank is given up
 
 /// A stopped process (SIGSTOP) takes no SIGTERM. One that a debugger holds is in state t.
 bool is_stopped(int pid) {
@@ -44,10 +45,12 @@ std::string explain_shortage(const std::string& last_stderr) {
 
 }  // namespace
 
-Supervisor::Supervisor(const LocalJobOptions& options, OutputPump& pump)
-    : options_(options), pump_(pump) {}
+Supervisor::Supervisor(const LocalJobOptions& options, OutputPump& pump, StopSignals& signals,
+                       const RoundWatch& watch)
+    : options_(options), pump_(pump), stop_signals_(signals), watch_(watch) {}
 
-void Supervisor::start(int rank, ChildSpec spec, std::unique_ptr<RankStreams> streams) {
+void Supervisor::start(int rank, int local_rank, ChildSpec spec,
+                       std::unique_ptr<RankStreams> streams) {
   spec.stdout_fd = streams->stdout_write();
   spec.stderr_fd = streams->stderr_write();
   spec.extra_fd = streams->report_write();
@@ -56,15 +59,18 @@ void Supervisor::start(int rank, ChildSpec spec, std::unique_ptr<RankStreams> st
   streams->close_write_ends();
   guardian_.watch(child.pid());
   const int pid = child.pid();
-  ranks_.push_back({rank, pid, std::move(child), std::move(streams), start});
+  ranks_.push_back({rank, local_rank, pid, std::move(child), std::move(streams), start});
 }
 
 LocalJobResult Supervisor::run() {
+  tell_fence();
   while (!all_ended()) {
     auto set = poll_set();
     if (::poll(set.data(), set.size(), poll_timeout()) < 0)
       continue;  // EINTR: see the signals next time
     on_stop_signals();
+    on_interrupt(set[2].revents != 0);
+    tell_fence();
     if (set[1].revents != 0 && !std::exchange(pump_failed_, true)) kill_all();
     read_streams();
     collect_ends();
@@ -73,12 +79,14 @@ LocalJobResult Supervisor::run() {
   }
   LocalJobResult result = judge(ends_, requested_, options_.ours);
   result.killed_on_request = requested_twice_;
+  result.interrupted = interrupted_;
   return result;
 }
 
 std::vector<pollfd> Supervisor::poll_set() const {
   std::vector<pollfd> set{{stop_signals_.fd(), POLLIN, 0},
-                          {pump_failed_ ? -1 : pump_.failure_fd(), POLLIN, 0}};
+                          {pump_failed_ ? -1 : pump_.failure_fd(), POLLIN, 0},
+                          {interrupted_ ? -1 : watch_.interrupt_fd, POLLIN, 0}};
   for (const auto& state : ranks_) {
     if (!state.is_running) continue;
     set.push_back({state.child.pidfd(), POLLIN, 0});
@@ -112,24 +120,32 @@ void Supervisor::collect_ends() {
 }
 
 RankEnd Supervisor::reap(RankState& state) {
-  const auto [exit_code, signal] = state.child.reap();
+  const ChildEnd child = state.child.reap();
+  const int signal = child.signal;
   guardian_.forget(state.pid);
   state.is_running = false;
   for (auto& stream : state.streams->streams()) stream.drain();
   RankEnd end;
   end.rank = state.rank;
+  end.local_rank = state.local_rank;
   end.pid = state.pid;
-  end.exit_code = exit_code;
+  const auto place = static_cast<std::size_t>(state.local_rank);
+  if (place < options_.logs.size()) end.error_file = options_.logs[place].error_file;
+  end.ended_at_s = std::chrono::duration_cast<std::chrono::seconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  end.exit_code = child.exit_code;
   end.signal = signal;
   end.seconds = std::chrono::duration<double>(Clock::now() - state.start).count();
   // Asked to stop, a rank may still fail on its own: then it exits. Stopped for another's failure,
   // all that it does is a consequence.
   end.frozen = state.is_frozen && signal == SIGKILL;
-  end.stopped_by_us =
-      state.last_signal_sent != 0 && !end.frozen && (signal != 0 || !requested_);
-  end.last_stderr = state.streams->last_stderr();
+  end.stopped_by_us = state.last_signal_sent != 0 && !end.frozen && (signal != 0 || !requested_);
+  end.last_stderr = state.streams->stderr_tail().text();
+  if (failed(end)) end.long_stderr = state.streams->stderr_tail().long_text();
   if (failed(end) && !end.stopped_by_us) end.hint = explain_shortage(end.last_stderr);
-  if (signal == SIGKILL && !end.stopped_by_us && !end.frozen) end.hint = oom_watch_.explain_kill();
+  if (signal == SIGKILL && !end.stopped_by_us && !end.frozen)
+    end.hint = oom_watch_.explain_kill(child.peak_rss_bytes);
   return end;
 }
 
@@ -141,6 +157,7 @@ void Supervisor::react_to(const RankEnd& end) {
     if (phase_ == Phase::running) wait_for(Phase::leaving, options_.stop_budget);
   } else {
     stop_after_failure();
+    if (watch_.on_failure) watch_.on_failure(end);
   }
 }
 
@@ -154,13 +171,35 @@ void Supervisor::on_stop_signals() {
       if (!options_.report_on_stop.empty()) pump_.push_report(options_.report_on_stop);
       // Workers of ours save and leave on SIGTERM; other programs get the signal that came.
       stop_all(options_.ours ? SIGTERM : *number, options_.stop_budget);
+      if (watch_.on_stop) watch_.on_stop();
     }
   }
 }
 
+/// The round is over for a reason from outside this host.
+void Supervisor::on_interrupt(bool is_over) {
+  if (is_over && !interrupted_) {
+    interrupted_ = true;
+    if (phase_ != Phase::stopping && phase_ != Phase::killing) stop_after_failure();
+  }
+  const bool must_go = interrupted_ && phase_ != Phase::killing && watch_.is_fenced;
+  if (must_go && watch_.is_fenced()) kill_all();
+}
+
+void Supervisor::tell_fence() {
+  if (!watch_.fence_at) return;
+  const Deadline fence = watch_.fence_at();
+  if (fence != std::exchange(fence_, fence)) guardian_.fence(fence);
+}
+
 void Supervisor::on_deadline() {
   if (!deadline_.has_value() || Clock::now() < *deadline_) return;
-  if (phase_ == Phase::suspecting) return stop_after_failure();
+  if (phase_ == Phase::suspecting) {
+    stop_after_failure();
+    const auto survivor = std::find_if(ends_.begin(), ends_.end(), failed);
+    if (watch_.on_failure && survivor != ends_.end()) watch_.on_failure(*survivor);
+    return;
+  }
   kill_all();
 }
 
@@ -170,8 +209,8 @@ void Supervisor::wait_for(Phase phase, std::chrono::milliseconds time) {
 }
 
 void Supervisor::stop_after_failure() {
-  const auto budget = options_.ours ? std::min(options_.stop_budget, kGraceAfterFailure)
-                                    : options_.stop_budget;
+  const auto budget =
+      options_.ours ? std::min(options_.stop_budget, kGraceAfterFailure) : options_.stop_budget;
   stop_all(SIGTERM, budget);
 }
 
@@ -182,8 +221,10 @@ void Supervisor::stop_all(int signal, std::chrono::milliseconds budget) {
     state.last_signal_sent = signal;
     if (is_stopped(state.pid)) {
       kill_frozen(state);
-    } else {
+    } else if (options_.ours) {
       state.child.send_signal(signal);
+    } else {  // a shell in front of the program would keep the signal to itself
+      state.child.send_signal_to_group(signal);
     }
   }
 }
@@ -206,7 +247,8 @@ void Supervisor::look_for_frozen_ranks() {
 /// Until the next thing that time alone brings.
 int Supervisor::poll_timeout() const {
   if (phase_ == Phase::killing) return -1;
-  const auto look = last_look_ + kLookEvery;
+  const bool is_fence_near = interrupted_ || fence_ != Deadline::max();
+  const auto look = is_fence_near ? Clock::now() + kFenceLookEvery : last_look_ + kLookEvery;
   return poll_timeout_ms(deadline_.has_value() ? std::min(*deadline_, look) : look);
 }
 

@@ -19,13 +19,14 @@ namespace lockstep::launch {
 
 class Supervisor {
  public:
-  Supervisor(const LocalJobOptions& options, OutputPump& pump);
+  Supervisor(const LocalJobOptions& options, OutputPump& pump, StopSignals& signals,
+             const RoundWatch& watch);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor() = default;
 
   /// Starts one rank. When it throws, the ranks already started die with this object.
-  void start(int rank, ChildSpec spec, std::unique_ptr<RankStreams> streams);
+  void start(int rank, int local_rank, ChildSpec spec, std::unique_ptr<RankStreams> streams);
   /// Returns when every rank has ended.
   [[nodiscard]] LocalJobResult run();
 
@@ -43,6 +44,7 @@ class Supervisor {
 
   struct RankState {
     int rank = 0;
+    int local_rank = 0;
     int pid = 0;
     ChildProcess child;
     std::unique_ptr<RankStreams> streams;
@@ -59,6 +61,8 @@ class Supervisor {
   [[nodiscard]] RankEnd reap(RankState& state);
   void react_to(const RankEnd& end);
   void on_stop_signals();
+  void on_interrupt(bool is_over);
+  void tell_fence();
   void on_deadline();
   void look_for_frozen_ranks();
   [[nodiscard]] int poll_timeout() const;
@@ -71,17 +75,20 @@ class Supervisor {
 
   const LocalJobOptions& options_;
   OutputPump& pump_;
-  StopSignals stop_signals_;
+  StopSignals& stop_signals_;
+  const RoundWatch& watch_;
   Guardian guardian_;
   OomWatch oom_watch_;
   std::vector<RankState> ranks_;
   std::vector<RankEnd> ends_;
   Phase phase_ = Phase::running;
-  std::optional<Clock::time_point> deadline_;  // of phase_
+  std::optional<Clock::time_point> deadline_;   // of phase_
   Clock::time_point last_look_ = Clock::now();  // for frozen ranks
   bool requested_ = false;
   bool requested_twice_ = false;
   bool pump_failed_ = false;
+  bool interrupted_ = false;
+  Deadline fence_ = Deadline::max();  // as the guardian knows it
 };
 
 }  // namespace lockstep::launch

@@ -1,12 +1,11 @@
 #include "lockstep/launch/verdict.h"
 
-#include <string.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "lockstep/base/units.h"
+#include "lockstep/launch/launch_values.h"
 
 namespace lockstep::launch {
 namespace {
@@ -39,17 +38,15 @@ std::optional<RankEnd> find_first_failure(const std::vector<RankEnd>& ends, bool
     return ours && has_exit(end, Exit::peer_lost) && !end.stopped_by_us;
   });
   const bool by_the_stop =
-      requested && std::any_of(ends.begin(), ends.end(),
-                               [](const RankEnd& end) { return end.stopped_by_us; });
+      requested &&
+      std::any_of(ends.begin(), ends.end(), [](const RankEnd& end) { return end.stopped_by_us; });
   if (survivor == ends.end() || saved || by_the_stop) return std::nullopt;
   return *survivor;
 }
 
 Exit exit_of(const LocalJobResult& result, bool ours) {
   if (result.first_failure.has_value()) {
-    const RankEnd& first = *result.first_failure;
-    const bool own_code = ours && first.signal == 0 && is_contract_code(first.exit_code);
-    return own_code ? static_cast<Exit>(first.exit_code) : Exit::failed;
+    return exit_for(result.first_failure->exit_code, result.first_failure->signal, ours);
   }
   const auto any = [&](auto test) {
     return std::any_of(result.ends.begin(), result.ends.end(), test);
@@ -63,12 +60,6 @@ int urgency(const RankEnd& end, bool ours) {
   if (end.signal != 0) return 0;
   if (!failed(end)) return 3;
   return ours && has_exit(end, Exit::peer_lost) ? 2 : 1;
-}
-
-std::string signal_name(int number) {
-  const char* abbreviation = ::sigabbrev_np(number);
-  return abbreviation == nullptr ? "signal " + std::to_string(number)
-                                 : "SIG" + std::string(abbreviation);
 }
 
 std::string meaning(int code) {
@@ -91,15 +82,8 @@ std::string meaning(int code) {
 }
 
 std::string end_text(const RankEnd& end) {
-  std::string text = "rank " + std::to_string(end.rank);
-  if (end.frozen) {
-    text += " was found stopped (state T, as SIGSTOP leaves it) and was killed";
-  } else if (end.signal != 0) {
-    text += (end.stopped_by_us ? " was stopped by " : " was killed by ") + signal_name(end.signal);
-  } else {
-    text += " ended with exit code " + std::to_string(end.exit_code) + meaning(end.exit_code);
-  }
-  return text + " after " + format_duration(end.seconds) + " (pid " + std::to_string(end.pid) + ")";
+  return "rank " + std::to_string(end.rank) + " " + how_ended(end, true) + " after " +
+         format_duration(end.seconds) + " (pid " + std::to_string(end.pid) + ")";
 }
 
 std::string indented(std::string lines, const std::string& margin) {
@@ -120,6 +104,20 @@ std::string first_failure_text(const RankEnd& first, std::size_t ranks) {
 }
 
 }  // namespace
+
+std::string how_ended(const RankEnd& end, bool ours) {
+  if (end.frozen) return "was found stopped (state T, as SIGSTOP leaves it) and was killed";
+  if (end.signal != 0) {
+    return (end.stopped_by_us ? "was stopped by " : "was killed by ") + signal_name(end.signal);
+  }
+  return "ended with exit code " + std::to_string(end.exit_code) +
+         (ours ? meaning(end.exit_code) : "");
+}
+
+Exit exit_for(int exit_code, int signal, bool ours) {
+  const bool own_code = ours && signal == 0 && is_contract_code(exit_code);
+  return own_code ? static_cast<Exit>(exit_code) : Exit::failed;
+}
 
 void sort_simultaneous(std::vector<RankEnd>& ends, bool ours) {
   std::stable_sort(ends.begin(), ends.end(), [&](const RankEnd& a, const RankEnd& b) {

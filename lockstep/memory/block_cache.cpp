@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/memory/pages.h"
@@ -189,9 +190,9 @@ Usage BlockCache::usage() const {
   return usage;
 }
 
-void BlockCache::set_budget(std::size_t bytes) noexcept {
+std::size_t BlockCache::set_budget(std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
-  budget_bytes_ = bytes;
+  return std::exchange(budget_bytes_, bytes);
 }
 
 std::size_t BlockCache::held_bytes() const {

@@ -32,7 +32,8 @@ class BlockCache {
   void count_held(Category category, std::int64_t bytes) noexcept;
 
   /// The most that blocks in use and cached may take together from now on. Blocks there are stay.
-  void set_budget(std::size_t bytes) noexcept;
+  /// \returns what it was.
+  std::size_t set_budget(std::size_t bytes) noexcept;
   [[nodiscard]] std::size_t held_bytes() const;  // in use and cached: whole blocks
 
   /// Without `runtime`.

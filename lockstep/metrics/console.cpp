@@ -23,11 +23,10 @@ std::string skip_text(const engine::StepReport& report) {
   if (!report.loss_scale) return "the loss or a gradient is not finite, no update was made";
   std::string text =
       "no update was made: fp16 overflowed at loss scale " + format_shortest(*report.loss_scale);
-  if (report.not_finite) {
-    text +=
-        " (rank " + std::to_string(report.not_finite->rank) + ", " + report.not_finite->where + ")";
-  }
-  return text;
+  if (!report.not_finite) return text;
+  const auto& [rank, where] = *report.not_finite;
+  const bool is_on_a_rank = rank != parallel::NotFinite::kNoRank;
+  return text + " (" + (is_on_a_rank ? "rank " + std::to_string(rank) + ", " : "") + where + ")";
 }
 
 }  // namespace

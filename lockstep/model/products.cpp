@@ -6,6 +6,8 @@
 #include <array>
 #include <optional>
 
+#include "lockstep/model/gradient_place.h"
+
 namespace lockstep::model {
 namespace {
 
@@ -39,6 +41,14 @@ class WideLinear : public torch::autograd::Function<WideLinear> {
   }
 };
 
+at::Tensor weight_gradient(const at::Tensor& grad_NO, const at::Tensor& input_NI,
+                           const at::Tensor& weight_OI) {
+  at::Tensor place = take_gradient_place(weight_OI);
+  if (!place.defined()) return grad_NO.t().mm(input_NI);
+  at::mm_out(place, grad_NO.t(), input_NI);
+  return place;
+}
+
 /// One node where LibTorch records three (transpose, addmm, relu): a small layer takes less time
 /// than recording it. N rows, I inputs, O outputs.
 class LinearRelu : public torch::autograd::Function<LinearRelu> {
@@ -56,7 +66,7 @@ class LinearRelu : public torch::autograd::Function<LinearRelu> {
     const at::Tensor grad_NO = at::threshold_backward(gradients[0], saved[2], /*threshold=*/0);
     variable_list out(3);
     if (context->needs_input_grad(0)) out[0] = grad_NO.mm(saved[1]);
-    if (context->needs_input_grad(1)) out[1] = grad_NO.t().mm(saved[0]);
+    if (context->needs_input_grad(1)) out[1] = weight_gradient(grad_NO, saved[0], saved[1]);
     if (context->needs_input_grad(2)) out[2] = grad_NO.sum(0);
     return out;
   }

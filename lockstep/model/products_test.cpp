@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "lockstep/model/gradient_place.h"
 #include "lockstep/model/model_testing.h"
 
 namespace lockstep::model {
@@ -77,6 +78,28 @@ TEST(Linear, WithReluIsLibTorchsInValueAndGradientBitForBit) {
       EXPECT_TRUE(b.grad().equal(b_plain.grad()));
     }
   }
+}
+
+TEST(Linear, WithReluWritesItsGradientWhereItIsToldToOnce) {
+  const at::Tensor x = at::randn({16, 37});
+  const at::Tensor w = leaf(at::randn({11, 37}), at::kFloat);
+  const at::Tensor b = leaf(at::randn({11}), at::kFloat);
+  apply_linear_relu(x, w, b).sum().backward();
+  const at::Tensor expected = w.grad().clone();
+  for (const int uses : {1, 2}) {
+    const at::Tensor place = at::full({11, 37}, 7.0);
+    w.mutable_grad().reset();
+    offer_gradient_place(w, place);
+    at::Tensor sum = apply_linear_relu(x, w, b).sum();
+    if (uses == 2) sum = sum + apply_linear_relu(x, w, b).sum();
+    sum.backward();
+    EXPECT_TRUE(w.grad().equal(expected * uses)) << uses;
+    EXPECT_EQ(w.grad().const_data_ptr() == place.const_data_ptr(), uses == 1);
+    EXPECT_TRUE(place.equal(expected));
+  }
+  offer_gradient_place(w, at::zeros({11, 37}));
+  withdraw_gradient_places();
+  EXPECT_FALSE(take_gradient_place(w).defined());
 }
 
 TEST(Linear, WithReluInFp16AndOfMoreDims) {

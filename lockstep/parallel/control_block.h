@@ -2,7 +2,9 @@
 // times and module buffers need no collective of their own.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,6 +46,7 @@ struct StepSums {
   std::vector<RankTimes> times;         // one per rank
   std::vector<NotFiniteAt> not_finite;  // one per rank; looked for where the loss is scaled
   std::int64_t micro_batches = 0;       // that had samples, of all ranks
+  std::optional<std::size_t> overflown_bucket;  // Exchange::overflown
 };
 
 /// A view of fp32 elements that are summed like gradients. Weights are exact up to 2^36.

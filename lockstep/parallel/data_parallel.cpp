@@ -38,6 +38,11 @@ void DataParallel::set_leaves(std::int64_t leaves) {
   reducer_.set_leaves(leaves);
 }
 
+void DataParallel::begin_step() {
+  parameters_.check_frozen();
+  reducer_.begin_step(!is_local(), updates_);
+}
+
 void DataParallel::backward(const model::LossSum& loss) {
   const memory::Scope scope(memory::Category::activations);
   const double value = loss.sum.item<double>();
@@ -71,7 +76,9 @@ void DataParallel::set_loss_scale(const optim::LossScaleState& state) {
 std::optional<NotFinite> DataParallel::not_finite(const std::vector<std::string>& blocks) const {
   PlaceNames names{{}, blocks};
   for (const ParameterViews& v : parameters_.views()) names.parameters.push_back(v.name);
-  return first_not_finite(not_finite_, names);
+  const std::optional<NotFinite> first = first_not_finite(not_finite_, names);
+  if (first || !overflown_) return first;
+  return NotFinite{NotFinite::kNoRank, "the fp16 sum of " + reducer_.bucket_name(*overflown_)};
 }
 
 StepSums DataParallel::reduce() {
@@ -81,7 +88,8 @@ StepSums DataParallel::reduce() {
   clip_factor_ = 1;
   control_ = {};
   not_finite_ = sums.not_finite;
-  finite_ = std::isfinite(sums.loss_sum) &&
+  overflown_ = sums.overflown_bucket;
+  finite_ = std::isfinite(sums.loss_sum) && !overflown_ &&
             std::all_of(not_finite_.begin(), not_finite_.end(), [](const NotFiniteAt& at) {
               return at.kind == NotFiniteAt::Kind::nowhere;
             });
@@ -151,13 +159,12 @@ std::vector<optim::UpdateStep> DataParallel::group_steps(double lr) const {
 
 bool DataParallel::optimizer_step(double lr) {
   LOCKSTEP_CHECK(weight_ > 0, "optimizer_step before reduce");
-  if (scale_) {
-    scale_->update(finite_);
-    skips_in_a_row_ = finite_ ? 0 : skips_in_a_row_ + 1;
-    if (!finite_) {
-      drop_step();
-      return false;
-    }
+  if (scale_) scale_->update(finite_);
+  const bool skips = scale_ ? !finite_ : overflown_.has_value();
+  skips_in_a_row_ = skips ? skips_in_a_row_ + 1 : 0;
+  if (skips) {
+    drop_step();
+    return false;
   }
   const bool alone = is_local();
   ++updates_;
@@ -204,7 +211,9 @@ double DataParallel::step(double lr, const std::function<model::LossSum()>& loss
   const StepSums sums = reduce();
   if (sums.weight == 0) return std::nan("");
   if (!optimizer_step(lr) && skips_in_a_row_ >= optim::kMaxSkippedSteps) {
-    throw scale_does_not_help("step " + std::to_string(updates_ + 1), *scale_, not_finite());
+    const std::string where = "step " + std::to_string(updates_ + 1);
+    throw scale_ ? scale_does_not_help(where, *scale_, not_finite())
+                 : sums_leave_fp16(where, *not_finite());
   }
   return sums.loss_sum / static_cast<double>(sums.weight);
 }

@@ -61,7 +61,8 @@ class DataParallel {
 
   /// Between steps: how many micro-batches each has from now on. Not with an ordered sum.
   void set_leaves(std::int64_t leaves);
-  void begin_step() { reducer_.begin_step(!is_local(), updates_); }
+  /// \throws UsageError (LS-7006) when what was frozen in the beginning is so no more.
+  void begin_step();
   /// Around each micro-batch: begin, then forward and backward(loss), or skip() for an empty part.
   /// A module with collectives in forward (SyncBatchNorm) runs an empty part too, as an input of no
   /// rows and a loss of weight 0: otherwise the other ranks would wait for this one.
@@ -75,8 +76,8 @@ class DataParallel {
   /// so that it is at most `max_norm` (0 = measure only). After reduce().
   [[nodiscard]] double clip_grad_norm(double max_norm);
   /// Updates masters, moments and compute weights with the mean gradient. After reduce(). \returns
-  /// false when gradients were not finite in fp16: then nothing is updated, drop_step() is done and
-  /// a dynamic loss scale falls, on all ranks alike.
+  /// false when gradients were not finite in fp16, computed or on their way: then nothing is
+  /// updated, drop_step() is done and a dynamic loss scale falls, on all ranks alike.
   bool optimizer_step(double lr);
   /// Collective: makes parameters and moments of all ranks equal, if local steps made them differ.
   void settle();
@@ -101,7 +102,7 @@ class DataParallel {
   /// Of fp16 compute; null without.
   [[nodiscard]] const optim::LossScale* loss_scale() const { return scale_ ? &*scale_ : nullptr; }
   void set_loss_scale(const optim::LossScaleState& state);
-  /// Steps that fp16 made not finite, since the last that was.
+  /// Steps that fp16 made not finite, since the last that was finite.
   [[nodiscard]] std::int64_t skips_in_a_row() const { return skips_in_a_row_; }
   /// Where the last reduced step first was not finite, on any rank. \param blocks names of what
   /// note_not_finite_output() counts.
@@ -128,6 +129,7 @@ class DataParallel {
   std::optional<optim::LossScale> scale_;  // of fp16 compute
   std::int64_t parts_;                     // micro-batches of a step over all ranks
   std::vector<NotFiniteAt> not_finite_;    // of the last reduced step, by rank
+  std::optional<std::size_t> overflown_;   // StepSums::overflown_bucket of that step
   bool finite_ = true;                     // all of it
   std::int64_t skips_in_a_row_ = 0;
   LocalSteps local_;

@@ -62,11 +62,23 @@ FlatParameters::FlatParameters(const std::vector<model::NamedTensor>& parameters
 
 /// Keeps its own memory; in the compute type, so that it meets the others in one.
 void FlatParameters::freeze(const model::NamedTensor& parameter) {
-  frozen_.push_back(parameter.tensor);
+  frozen_.push_back(parameter);
   if (compute_type_ == config::Dtype::fp32 || parameter.keep_fp32) return;
   if (!parameter.tensor.is_floating_point()) return;
   const memory::Scope scope(memory::Category::parameters);
-  frozen_.back().set_data(parameter.tensor.to(compute_scalar_type()));
+  frozen_.back().tensor.set_data(parameter.tensor.to(compute_scalar_type()));
+}
+
+void FlatParameters::check_frozen() const {
+  std::vector<Problem> problems;
+  for (const model::NamedTensor& frozen : frozen_) {
+    if (!frozen.tensor.requires_grad()) continue;
+    problems.push_back({"LS-7006", frozen.name,
+                        "was frozen when its replica was made, and requires a gradient now",
+                        "thaw it before the replica is made, and freeze it afterwards until it is "
+                        "to be trained; or make the replica anew"});
+  }
+  if (!problems.empty()) throw UsageError(std::move(problems));
 }
 
 at::Tensor FlatParameters::view_of(const at::Tensor& flat, std::size_t index) const {
@@ -84,7 +96,8 @@ void FlatParameters::broadcast(comm::Group& group) {
   const comm::Purpose purpose("the first parameters");
   group.broadcast(master_, 0)->wait();
   const at::NoGradGuard no_grad;
-  for (const at::Tensor& parameter : frozen_) {
+  for (const model::NamedTensor& frozen : frozen_) {
+    const at::Tensor& parameter = frozen.tensor;
     const at::Tensor whole = parameter.contiguous();
     group.broadcast(whole, 0)->wait();
     if (!whole.is_same(parameter)) parameter.copy_(whole);

@@ -37,6 +37,9 @@ class FlatParameters {
   [[nodiscard]] const optim::FlatLayout& layout() const { return layout_; }
   [[nodiscard]] std::vector<std::int64_t> counts() const;
 
+  /// What was frozen when this was made must stay so: it has no place in the flat buffers.
+  /// \throws UsageError (LS-7006) naming every parameter that is to be trained now.
+  void check_frozen() const;
   /// Collective: every rank takes rank 0's masters, and its parameters that are not trained.
   void broadcast(comm::Group& group);
   /// Writes the masters into the compute weights, after masters were loaded.
@@ -58,7 +61,7 @@ class FlatParameters {
   config::Dtype compute_type_;
   optim::FlatLayout layout_;
   std::vector<ParameterViews> views_;
-  std::vector<at::Tensor> frozen_;  // the module's parameters that are not trained
+  std::vector<model::NamedTensor> frozen_;  // the module's parameters that are not trained
   std::vector<std::vector<std::int64_t>> sizes_;
   std::vector<std::vector<std::int64_t>> strides_;
   at::Tensor master_;

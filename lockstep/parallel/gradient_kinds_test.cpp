@@ -180,5 +180,38 @@ TEST(GradientKinds, FrozenParametersAreThoseOfRankZeroAndOfTheComputeType) {
   });
 }
 
+TEST(GradientKinds, WhatWasFrozenInTheBeginningCannotBeThawedAndWhatIsFrozenLaterCan) {
+  const auto group = comm::make_group({});
+  const auto step = [](DataParallel& replica, WordNet& net) {
+    (void)replica.step(kRate, [&] { return net.loss(words(0, 0, 4, 0), words(0, 0, 4, 1)); });
+  };
+  const at::Tensor before = at::full({kWidth}, 1.25);
+  WordNet early(false, false);
+  early.gain.set_requires_grad(false);
+  DataParallel without(early, *group, {});
+  step(without, early);
+  early.gain.set_requires_grad(true);
+  try {
+    step(without, early);
+    FAIL() << "went on without training it";
+  } catch (const UsageError& error) {
+    ASSERT_EQ(error.problems().size(), 1U);
+    EXPECT_EQ(error.problems().front().code, "LS-7006");
+    EXPECT_EQ(error.problems().front().where, "gain");
+  }
+  early.gain.set_requires_grad(false);
+  step(without, early);
+  EXPECT_TRUE(at::equal(early.gain, before));
+
+  WordNet late(false, false);
+  DataParallel with(late, *group, {});
+  late.gain.set_requires_grad(false);
+  step(with, late);
+  EXPECT_TRUE(at::equal(late.gain, before));
+  late.gain.set_requires_grad(true);
+  step(with, late);
+  EXPECT_FALSE(at::equal(late.gain, before));
+}
+
 }  // namespace
 }  // namespace lockstep::parallel

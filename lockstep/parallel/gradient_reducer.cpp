@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/memory/category.h"
+#include "lockstep/model/gradient_place.h"
 #include "lockstep/optim/update.h"
 #include "lockstep/parallel/exchange/registry.h"
 #include "lockstep/parallel/sparse_rows.h"
@@ -93,7 +95,11 @@ void GradientReducer::adopt_plan(const std::vector<std::size_t>& ready_order) {
   count_expected();
   spare_.clear();
   pending_.clear();
+  slot_views_.clear();
   current_ = new_flat();
+  for (std::size_t s = 0; s < plan_.slots.size() && !options_.ordered; ++s) {
+    slot_views_.push_back(view_of(s));
+  }
   if (exchange_ != nullptr) exchange_->adopt(contents());
 }
 
@@ -173,7 +179,7 @@ void GradientReducer::begin_step(bool summed, std::int64_t updates) {
   next_bucket_ = 0;
   not_finite_ = {};
   for (Bucket& bucket : buckets_) {
-    bucket.started = false;
+    bucket.is_whole = false;
     bucket.times = {};
   }
   graph_.begin_step();
@@ -182,10 +188,29 @@ void GradientReducer::begin_step(bool summed, std::int64_t updates) {
 
 void GradientReducer::begin_leaf() {
   LOCKSTEP_CHECK(leaf_ < options_.leaves, "more micro-batches in a step than were declared");
+  leaf_is_closed_ = false;
   if (leaf_ > 0) buffers_.begin_micro_batch();
   std::fill(seen_.begin(), seen_.end(), false);
   for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].left = buckets_[b].expected;
   for (const ParameterViews& views : parameters_.views()) views.variable.mutable_grad().reset();
+  offer_places();
+}
+
+/// A gradient that is neither added to another, nor narrower, nor scaled can be made in its slot.
+void GradientReducer::offer_places() {
+  model::withdraw_gradient_places();
+  if (leaf_ > 0 || options_.ordered || unscale_ != 0) return;
+  for (std::size_t p = 0; p < parameters_.views().size(); ++p) {
+    const ParameterViews& views = parameters_.views()[p];
+    if (views.low_precision || views.variable.dim() != 2 || graph_.is_unused(p)) continue;
+    model::offer_gradient_place(views.variable, slot_views_[slot_of_[p]]);
+  }
+}
+
+at::Tensor GradientReducer::view_of(std::size_t slot) const {
+  const GradientSlot& place = plan_.slots[slot];
+  const at::Tensor& master = parameters_.views()[place.parameter].master;
+  return current_.as_strided(master.sizes(), master.strides(), place.offset);
 }
 
 void GradientReducer::on_gradient(std::size_t parameter, const at::Tensor& variable) {
@@ -203,8 +228,8 @@ void GradientReducer::on_gradient(std::size_t parameter, const at::Tensor& varia
   if (views.low_precision) {
     gradient.reset();
   } else {  // the user sees the bucket
-    gradient = current_.as_strided(views.master.sizes(), views.master.strides(),
-                                   plan_.slots[slot_of_[parameter]].offset);
+    const std::size_t slot = slot_of_[parameter];
+    gradient = slot_views_.empty() ? view_of(slot) : slot_views_[slot];
   }
   if (order_ == Order::unknown && last_leaf()) observed_.push_back(parameter);
   Bucket& bucket = buckets_[bucket_of_[parameter]];
@@ -224,13 +249,13 @@ void GradientReducer::store(const at::Tensor& gradient, std::size_t slot) {
   if (unscale_ != 0) return store_scaled(gradient, place, add);
   const bool plain = gradient.scalar_type() == at::kFloat && gradient.layout() == at::kStrided &&
                      gradient.strides() == views.master.strides();
+  if (plain && gradient.const_data_ptr<float>() == into) return;  // written there at once
   if (plain && add) {
     optim::add_into(into, gradient.const_data_ptr<float>(), place.count);
   } else if (plain) {
     std::memcpy(into, gradient.const_data_ptr<float>(), static_cast<std::size_t>(place.count) * 4);
   } else {
-    const at::Tensor view =
-        current_.as_strided(views.master.sizes(), views.master.strides(), place.offset);
+    const at::Tensor view = view_of(slot);
     const at::Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
     add ? view.add_(dense) : view.copy_(dense);
   }
@@ -271,6 +296,25 @@ void GradientReducer::note_not_finite(const NotFiniteAt& where) {
 }
 
 void GradientReducer::end_leaf(double loss_sum, std::int64_t weight, const StepControl& control) {
+  StepControl own = last_leaf() ? control : StepControl{};
+  if (!leaf_is_closed_) {
+    close_leaf(loss_sum, weight, own);
+  } else if (last_leaf() && next_bucket_ < buckets_.size()) {
+    control_.set_control(block(), group_.rank(), own);  // earlier leaves have set none of them
+  }
+  if (last_leaf()) {
+    while (next_bucket_ < buckets_.size()) start_next();
+    integer_work_ = buffers_.reduce_integers(group_);
+    if (order_ == Order::unknown) order_ = Order::observed;
+  } else if (options_.ordered) {
+    keep_partial_sum();
+  }
+  ++leaf_;
+}
+
+/// All of the leaf but what is sent. When it throws it may be called again.
+void GradientReducer::close_leaf(double loss_sum, std::int64_t weight, StepControl own) {
+  model::withdraw_gradient_places();
   const bool add = !options_.ordered && leaf_ > 0;
   for (std::size_t p = 0; p < seen_.size(); ++p) {
     if (seen_[p] || add || graph_.is_unused(p)) continue;
@@ -279,25 +323,18 @@ void GradientReducer::end_leaf(double loss_sum, std::int64_t weight, const StepC
   }
   buffers_.end_micro_batch();
   graph_.end_leaf(seen_, weight > 0);
-  StepControl own = last_leaf() ? control : StepControl{};
   if (last_leaf()) {
     own.not_finite = not_finite_;
     own.breach = graph_.breach();
   }
   close_leaf_block(loss_sum, weight, own);
-  if (last_leaf()) {
-    const std::int64_t now_ns = comm::monotonic_ns();
-    for (Bucket& bucket : buckets_) {
-      bucket.left = 0;
-      if (bucket.times.ready_ns == 0) bucket.times.ready_ns = now_ns;
-    }
-    while (next_bucket_ < buckets_.size()) start(next_bucket_++);
-    integer_work_ = buffers_.reduce_integers(group_);
-    if (order_ == Order::unknown) order_ = Order::observed;
-  } else if (options_.ordered) {
-    keep_partial_sum();
+  leaf_is_closed_ = true;
+  if (!last_leaf()) return;
+  const std::int64_t now_ns = comm::monotonic_ns();
+  for (Bucket& bucket : buckets_) {
+    bucket.left = 0;
+    if (bucket.times.ready_ns == 0) bucket.times.ready_ns = now_ns;
   }
-  ++leaf_;
 }
 
 /// Writes or adds this leaf's control numbers behind the gradients.
@@ -343,22 +380,23 @@ void GradientReducer::fold_pending(const BucketRange& range) {
 
 /// Starts buckets that are full, strictly in order, but the last: it waits for the control block.
 void GradientReducer::start_ready_buckets() {
-  while (next_bucket_ + 1 < buckets_.size() && buckets_[next_bucket_].left == 0)
-    start(next_bucket_++);
+  while (next_bucket_ + 1 < buckets_.size() && buckets_[next_bucket_].left == 0) start_next();
 }
 
-void GradientReducer::start(std::size_t index) {
-  Bucket& bucket = buckets_[index];
-  const BucketRange range = range_of(index);
-  fold_pending(range);
-  bucket.started = true;
-  if (exchange_ == nullptr) return;
-  if (summed_) {
-    exchange_->start(index, current_.narrow(0, range.offset, range.count));
-  } else if (index + 1 == buckets_.size()) {
-    start_control();
+/// Where it throws the bucket stays the next one, so that no rank passes over a collective.
+void GradientReducer::start_next() {
+  Bucket& bucket = buckets_[next_bucket_];
+  const BucketRange range = range_of(next_bucket_);
+  if (!std::exchange(bucket.is_whole, true)) fold_pending(range);
+  if (exchange_ != nullptr) {
+    if (summed_) {
+      exchange_->start(next_bucket_, current_.narrow(0, range.offset, range.count));
+    } else if (next_bucket_ + 1 == buckets_.size()) {
+      start_control();
+    }
+    bucket.times.issued_ns = comm::monotonic_ns();
   }
-  bucket.times.issued_ns = comm::monotonic_ns();
+  ++next_bucket_;
 }
 
 void GradientReducer::start_control() {
@@ -387,6 +425,7 @@ StepSums GradientReducer::wait() {
   }
   const std::int64_t terms = options_.leaves * group_.size();
   StepSums sums = control_.sums(block());
+  if (exchange_ != nullptr && summed_) sums.overflown_bucket = exchange_->overflown();
   gradient_weight_ = summed_ ? sums.weight : control_.sums(own_block_).weight;
   if (sums.abandon_votes == 0 && sums.memory_votes == 0) end_graph(sums);
   buffers_.finish_step(control_.buffers(block()), terms);

@@ -74,7 +74,9 @@ class GradientReducer {
   [[nodiscard]] double loss_scale() const { return unscale_ == 0 ? 1 : 1 / double{unscale_}; }
   /// The first of a step goes out with the last leaf's control numbers.
   void note_not_finite(const NotFiniteAt& where);
-  /// After its backward (or instead of it, for an empty part: weight 0).
+  /// After its backward (or instead of it, for an empty part: weight 0). Once more after it threw
+  /// for want of memory: then all that had not been started is, with this `control`; the step must
+  /// be dropped, on all ranks.
   /// \param control goes out with the last leaf.
   void end_leaf(double loss_sum, std::int64_t weight, const StepControl& control);
   /// Collective: returns when every bucket is summed over all ranks. Buffers are set to their
@@ -113,13 +115,15 @@ class GradientReducer {
   struct Bucket {
     std::size_t expected = 0;  // slots that get a gradient
     std::size_t left = 0;      // of those, not ready yet in this leaf
-    bool started = false;
-    std::string name;  // "bucket 4: layer3.0.conv1.weight .. layer3.1.bn2.bias"
+    bool is_whole = false;     // the pending partial sums are in it
+    std::string name;          // "bucket 4: layer3.0.conv1.weight .. layer3.1.bn2.bias"
     BucketTimes times;
   };
 
   void adopt_plan(const std::vector<std::size_t>& ready_order);
   void adopt_observed_order();
+  void offer_places();
+  [[nodiscard]] at::Tensor view_of(std::size_t slot) const;
   void on_gradient(std::size_t parameter, const at::Tensor& variable);
   void store(const at::Tensor& gradient, std::size_t slot);
   void store_rows(const at::Tensor& gradient, const GradientSlot& place, bool add);
@@ -127,9 +131,10 @@ class GradientReducer {
   void count_expected();
   void end_graph(const StepSums& sums);
   void start_ready_buckets();
-  void start(std::size_t bucket);
+  void start_next();
   void fold_pending(const BucketRange& range);
   void keep_partial_sum();
+  void close_leaf(double loss_sum, std::int64_t weight, StepControl own);
   void close_leaf_block(double loss_sum, std::int64_t weight, const StepControl& control);
   void start_control();
   void finish_buckets();
@@ -157,16 +162,18 @@ class GradientReducer {
   std::unique_ptr<comm::Work> control_work_;  // of a step that sums no gradients
   std::vector<float> own_block_;              // this rank's control numbers of such a step
   std::int64_t gradient_weight_ = 0;
-  at::Tensor current_;               // fp32 [plan total + control]: this leaf's, then the sum
-  std::vector<at::Tensor> pending_;  // partial sums by tree level; undefined where none
+  at::Tensor current_;                  // fp32 [plan total + control]: this leaf's, then the sum
+  std::vector<at::Tensor> slot_views_;  // of current_, by slot; empty when ordered: it changes
+  std::vector<at::Tensor> pending_;     // partial sums by tree level; undefined where none
   std::vector<at::Tensor> spare_;
   std::vector<bool> seen_;  // by parameter, in this leaf
   GraphWatch graph_;
   std::vector<std::size_t> observed_;  // parameters in the order of the first step's hooks
   Order order_ = Order::unknown;
   std::int64_t leaf_ = 0;
-  float unscale_ = 0;       // 0 = losses are not scaled
-  NotFiniteAt not_finite_;  // of this step, on this rank
+  bool leaf_is_closed_ = false;  // its numbers stand in the control block
+  float unscale_ = 0;            // 0 = losses are not scaled
+  NotFiniteAt not_finite_;       // of this step, on this rank
 };
 
 }  // namespace lockstep::parallel

@@ -39,7 +39,17 @@ std::optional<NotFinite> first_not_finite(const std::vector<NotFiniteAt>& by_ran
 }
 
 std::string to_text(const NotFinite& first) {
+  if (first.rank == NotFinite::kNoRank) return "first in " + first.where;
   return "first on rank " + std::to_string(first.rank) + ": " + first.where;
+}
+
+Error sums_leave_fp16(const std::string& where, const NotFinite& first) {
+  return {Exit::failed,
+          {{"LS-7102", where,
+            counted(optim::kMaxSkippedSteps, "step") +
+                " in a row had gradients beyond the range of fp16, in which they travel; " +
+                to_text(first) + "; parameters are unchanged",
+            "use precision.reduce = \"bf16\" or \"fp32\", or lower optimizer.lr"}}};
 }
 
 Error scale_does_not_help(const std::string& where, const optim::LossScale& scale,

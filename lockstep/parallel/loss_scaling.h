@@ -27,7 +27,10 @@ struct PlaceNames {
 [[nodiscard]] Error scale_does_not_help(const std::string& where, const optim::LossScale& scale,
                                         const std::optional<NotFinite>& first);
 
-/// "first on rank 1: output of blocks.3".
+/// The same for gradients that are only on their way in fp16.
+[[nodiscard]] Error sums_leave_fp16(const std::string& where, const NotFinite& first);
+
+/// "first on rank 1: output of blocks.3", "first in the fp16 sum of bucket 0: ...".
 [[nodiscard]] std::string to_text(const NotFinite& first);
 
 }  // namespace lockstep::parallel

@@ -125,6 +125,58 @@ TEST(LossScaling, OneRanksOverflowMakesAllRanksSkipAndNamesItAndTheParameter) {
   });
 }
 
+/// Two buckets, so that the first one travels in fp16. The gradients of both are `slope` a sample.
+struct TwoSlopes : torch::nn::Module {
+  at::Tensor a = register_parameter("a", at::ones({64}));
+  at::Tensor b = register_parameter("b", at::ones({64}));
+  model::LossSum loss(double slope) { return {((a + b).to(at::kFloat) * slope).sum(), 1}; }
+};
+
+TEST(LossScaling, AnOverflowOfTheSumAloneMakesAllRanksSkipWhateverTheyComputeIn) {
+  test::run_ranks(2, [](comm::Group& group) {
+    for (const auto compute : {config::Dtype::fp16, config::Dtype::fp32}) {
+      TwoSlopes net;
+      DataParallelOptions options;
+      options.compute = compute;
+      options.loss_scale.fixed = 1;
+      options.reducer.exchange = "fp16";
+      options.reducer.sizes = {256, 256, 256};
+      DataParallel replica(net, group, options);
+      for (const double slope : {40'000.0, 0.25}) {  // the first sum is 80,000
+        replica.begin_step();
+        replica.begin_micro_batch();
+        replica.backward(net.loss(slope));
+        (void)replica.reduce();
+        EXPECT_EQ(replica.optimizer_step(0.1), slope < 1);
+        EXPECT_EQ(replica.skips_in_a_row(), slope < 1 ? 0 : 1);
+        EXPECT_EQ(masters(replica).equal(at::ones({128})), slope > 1);
+        if (slope < 1) continue;
+        ASSERT_TRUE(replica.not_finite());
+        EXPECT_EQ(to_text(*replica.not_finite()), "first in the fp16 sum of bucket 0: b");
+      }
+    }
+  });
+}
+
+TEST(LossScaling, ASumThatIsAlwaysBeyondFp16EndsTheTraining) {
+  test::run_ranks(2, [](comm::Group& group) {
+    TwoSlopes net;
+    DataParallelOptions options;
+    options.reducer.exchange = "fp16";
+    options.reducer.sizes = {256, 256, 256};
+    DataParallel replica(net, group, options);
+    int steps = 0;
+    try {
+      for (; steps < 100; ++steps) (void)replica.step(0.1, [&] { return net.loss(40'000.0); });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.problems().front().code, "LS-7102");
+      EXPECT_EQ(error.problems().front().where, "step 1");
+    }
+    EXPECT_EQ(steps, optim::kMaxSkippedSteps - 1);
+    EXPECT_TRUE(masters(replica).equal(at::ones({128})));
+  });
+}
+
 TEST(LossScaling, AnOverflowInAnEarlierMicroBatchIsNotForgotten) {
   const auto group = alone();
   for (const bool ordered : {false, true}) {

@@ -74,7 +74,7 @@ class Session {
   /// L2 norm of the mean gradient; clips the coming update to `max_norm` (0 = measure only).
   [[nodiscard]] virtual double clip_grad_norm(double max_norm) = 0;
   /// \returns false when fp16 made the step not finite: then nothing was updated, drop_step() was
-  /// done, and the loss scale has seen to it.
+  /// done, and a loss scale has seen to it.
   virtual bool optimizer_step(double lr) = 0;
   /// Collective: makes the state of all ranks equal, where local steps made it differ.
   virtual void settle() = 0;
@@ -104,7 +104,7 @@ class Session {
   [[nodiscard]] virtual const optim::LossScale* loss_scale() const = 0;
   /// After a state was loaded. Without a scale in it (0) the scale stays what it is.
   virtual void set_loss_scale(const optim::LossScaleState& state) = 0;
-  /// Where the last reduced step first was not finite in fp16, on any rank.
+  /// Where the last reduced step first was not finite in fp16, on any rank or in their sum.
   [[nodiscard]] virtual std::optional<NotFinite> not_finite() const = 0;
 
   [[nodiscard]] virtual SessionTimes take_times() = 0;

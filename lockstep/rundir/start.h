@@ -13,6 +13,9 @@
 
 namespace lockstep::rundir {
 
+/// Of what a run says that was stopped on request before it could report its end.
+inline constexpr const char* kStoppedCode = "LS-7057";
+
 /// RUN_DIR/checkpoints, or what checkpoint.dir says.
 [[nodiscard]] std::filesystem::path checkpoints_dir(const planner::Job& job);
 

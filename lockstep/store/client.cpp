@@ -15,7 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-constexpr milliseconds kAnswerDeadline{30'000};  // of a request that the server can answer at once
 
 /// PyTorch's clients put this before every key; so keys are shared with them.
 std::string wire_key(const std::string& key) { return "/" + key; }
@@ -42,6 +41,7 @@ FrameWriter request_with_keys(Query query, const std::vector<std::string>& keys)
 struct Client::Impl {
   Fd socket;
   std::string address;
+  milliseconds answer_deadline{30'000};  // of a request that the server can answer at once
 
   /// After a lost or silent connection answers and questions no longer match.
   [[noreturn]] void lost(const std::string& what) {
@@ -54,13 +54,13 @@ struct Client::Impl {
   void require(IoEnd end) {
     if (end == IoEnd::closed) lost("the store closed the connection");
     if (end == IoEnd::timed_out) {
-      lost("the store did not answer within " + std::to_string(kAnswerDeadline.count()) + " ms");
+      lost("the store did not answer within " + std::to_string(answer_deadline.count()) + " ms");
     }
   }
 
   void send(const FrameWriter& request) {
     if (!socket) lost("the connection to the store was lost before");
-    require(write_all(socket.get(), request.bytes(), Clock::now() + kAnswerDeadline));
+    require(write_all(socket.get(), request.bytes(), Clock::now() + answer_deadline));
   }
 
   std::uint64_t read_number(std::size_t width, Deadline deadline) {
@@ -69,11 +69,11 @@ struct Client::Impl {
     return read_little_endian(bytes, width);
   }
   std::uint64_t read_number(std::size_t width) {
-    return read_number(width, Clock::now() + kAnswerDeadline);
+    return read_number(width, Clock::now() + answer_deadline);
   }
 
   Bytes read_text() {
-    const auto deadline = Clock::now() + kAnswerDeadline;
+    const auto deadline = Clock::now() + answer_deadline;
     const std::uint64_t length = read_number(8, deadline);
     if (length > kMaxValueBytes) lost("an answer of " + std::to_string(length) + " bytes");
     Bytes value(length);
@@ -123,7 +123,9 @@ Client::Client(const std::string& host, int port, milliseconds connect_deadline,
     : impl_(std::make_unique<Impl>()) {
   impl_->address = address_text(host, port);
   impl_->socket = connect_to(host, port, Clock::now() + connect_deadline, on_waiting);
+  const milliseconds usual = std::exchange(impl_->answer_deadline, connect_deadline);
   impl_->handshake();
+  impl_->answer_deadline = usual;
 }
 
 Client::~Client() = default;
@@ -170,5 +172,54 @@ std::int64_t Client::num_keys() {
 void Client::append(const std::string& key, const Bytes& value) {
   impl_->send(FrameWriter(Query::append).text(wire_key(key)).text(value));
 }
+
+std::vector<Bytes> Client::multi_get(const std::vector<std::string>& keys) {
+  impl_->send(request_with_keys(Query::multi_get, keys));
+  std::vector<Bytes> values;
+  for (std::size_t i = 0; i < keys.size(); ++i) values.push_back(impl_->read_text());
+  return values;
+}
+
+void Client::multi_set(const std::vector<std::string>& keys, const std::vector<Bytes>& values) {
+  LOCKSTEP_CHECK(keys.size() == values.size(), "a value for each key");
+  FrameWriter request(Query::multi_set);
+  request.u64(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) request.text(wire_key(keys[i])).text(values[i]);
+  impl_->send(request);
+}
+
+void Client::queue_push(const std::string& name, const Bytes& value) {
+  impl_->send(FrameWriter(Query::queue_push).text(wire_key(name)).text(value));
+}
+
+std::optional<Bytes> Client::queue_pop(const std::string& name) {
+  impl_->send(FrameWriter(Query::queue_pop).text(wire_key(name)));
+  if (impl_->read_number(8) == 0) return std::nullopt;
+  return impl_->read_text();
+}
+
+std::int64_t Client::queue_length(const std::string& name) {
+  impl_->send(FrameWriter(Query::queue_len).text(wire_key(name)));
+  return static_cast<std::int64_t>(impl_->read_number(8));
+}
+
+std::vector<std::string> Client::list_keys() {
+  impl_->send(FrameWriter(Query::list_keys));
+  const std::uint64_t count = impl_->read_number(8);
+  std::vector<std::string> keys;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Bytes key = impl_->read_text();
+    if (!key.empty() && key[0] == '/') keys.emplace_back(key.begin() + 1, key.end());
+  }
+  return keys;
+}
+
+void Client::count_in() {
+  // PyTorch's clients send this key without the '/' of their users' keys.
+  impl_->send(FrameWriter(Query::add).text("init/").u64(1));
+  (void)impl_->read_number(8);
+}
+
+void Client::set_answer_deadline(milliseconds deadline) { impl_->answer_deadline = deadline; }
 
 }  // namespace lockstep::store

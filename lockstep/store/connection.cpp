@@ -51,7 +51,10 @@ std::optional<Request> Connection::next_request() {
     auto parsed = parser_.take();
     consumed_ += parsed.bytes;
     drop_front(input_, consumed_);
-    if (validated_) return std::move(parsed.request);
+    if (validated_) {
+      asked_ = asked_ || parsed.request.query != Query::ping;
+      return std::move(parsed.request);
+    }
     validated_ = parsed.request.number == kMagic;
     if (!validated_) fault_ = "wrong magic number";
   }

@@ -18,6 +18,12 @@ class Connection {
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] bool validated() const { return validated_; }
+  /// Whether it has ever asked for something, beside the ping of the handshake.
+  [[nodiscard]] bool has_asked() const { return asked_; }
+  /// Memory that its requests and answers take while they are under way.
+  [[nodiscard]] std::size_t buffered_bytes() const {
+    return input_.capacity() + output_.capacity();
+  }
   [[nodiscard]] std::chrono::steady_clock::time_point accepted_at() const { return accepted_at_; }
   /// Why it must be closed; empty while it is fine.
   [[nodiscard]] const std::string& fault() const { return fault_; }
@@ -38,6 +44,7 @@ class Connection {
  private:
   Fd socket_;
   bool validated_ = false;
+  bool asked_ = false;
   std::chrono::steady_clock::time_point accepted_at_ = std::chrono::steady_clock::now();
   std::string fault_;
   RequestParser parser_;

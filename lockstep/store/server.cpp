@@ -30,6 +30,7 @@ constexpr std::chrono::seconds kHandshakeDeadline{10};
 constexpr std::chrono::milliseconds kAcceptPause{50};  // when descriptors ran out
 constexpr std::size_t kMaxConnections = 16384;
 constexpr int kAcceptsPerRound = 64;
+constexpr std::size_t kMaxBufferedBytes = std::size_t{1} << 30;  // over all connections
 
 /// Half of the descriptors this process may open: a flood must not take them from the rest of it.
 std::size_t connection_limit() {
@@ -61,6 +62,7 @@ struct Server::Impl {
   void accept_new();
   void admit(Fd socket);
   void drop_one_stranger();
+  void limit_memory();
   void serve(ConnectionId id, Connection& connection);
   void deliver(const std::vector<Reply>& replies);
   void send_replies();
@@ -146,6 +148,7 @@ void Server::Impl::send_replies() {
 
 void Server::Impl::close_faulty() {
   const auto now = Clock::now();
+  limit_memory();
   for (auto entry = connections.begin(); entry != connections.end();) {
     const Connection& connection = entry->second;
     const bool late =
@@ -159,10 +162,29 @@ void Server::Impl::close_faulty() {
   }
 }
 
-/// Makes room by closing the oldest connection that has not shown the magic number.
+/// Requests and answers under way have limits each; together they have one, too.
+void Server::Impl::limit_memory() {
+  std::size_t bytes = 0;
+  auto largest = connections.end();
+  for (auto entry = connections.begin(); entry != connections.end(); ++entry) {
+    const std::size_t buffered = entry->second.buffered_bytes();
+    bytes += buffered;
+    if (largest == connections.end() || buffered > largest->second.buffered_bytes()) {
+      largest = entry;
+    }
+  }
+  if (bytes > kMaxBufferedBytes) largest->second.set_fault("the store's clients hold too much");
+}
+
+/// Makes room by closing the oldest connection that has not shown the magic number, or the oldest
+/// that has not asked for anything since.
 void Server::Impl::drop_one_stranger() {
-  const auto oldest = std::find_if(connections.begin(), connections.end(),
-                                   [](const auto& entry) { return !entry.second.validated(); });
+  auto oldest = std::find_if(connections.begin(), connections.end(),
+                             [](const auto& entry) { return !entry.second.validated(); });
+  if (oldest == connections.end()) {
+    oldest = std::find_if(connections.begin(), connections.end(),
+                          [](const auto& entry) { return !entry.second.has_asked(); });
+  }
   if (oldest != connections.end()) connections.erase(oldest);
 }
 

@@ -1,12 +1,19 @@
 #include "lockstep/store/server.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <deque>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/socket.h"
@@ -180,6 +187,82 @@ TEST(Store, HundredsOfStrangersDoNotStopAJob) {
   EXPECT_EQ(good.add("n", 1), 1);
   Client late("127.0.0.1", server.port(), 5s);
   EXPECT_EQ(late.add("n", 1), 2);
+}
+
+/// A server that keeps half of so many connections, as one of a process with that limit would.
+std::unique_ptr<Server> server_with_limit(rlim_t files) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  rlimit lower = before;
+  lower.rlim_cur = files;
+  ::setrlimit(RLIMIT_NOFILE, &lower);
+  auto server = std::make_unique<Server>("127.0.0.1", 0);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  return server;
+}
+
+std::size_t resident_kib() {
+  std::ifstream in("/proc/self/statm");
+  std::size_t pages = 0;
+  in >> pages >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+/// What hostile connection number i says: nothing, half a handshake, noise, a handshake and no
+/// more, a value that never ends.
+Bytes hostile_words(int i) {
+  const Bytes hello = FrameWriter(Query::validate).u32(kMagic).take();
+  if (i % 5 == 0) return {};
+  if (i % 5 == 1) return {hello.begin(), hello.begin() + 3};
+  if (i % 5 == 2) return Bytes(20'000, static_cast<std::uint8_t>(i));
+  if (i % 5 == 3) return hello;
+  Bytes endless = hello;
+  const Bytes set = FrameWriter(Query::set).text("/k").u64(kMaxValueBytes).take();
+  endless.insert(endless.end(), set.begin(), set.end());
+  endless.resize(endless.size() + 1000);
+  return endless;
+}
+
+TEST(Store, TenThousandHostileConnectionsDoNotStopAJob) {
+  const auto server = server_with_limit(1000);
+  const int port = server->port();
+  Client good("127.0.0.1", port, 5s);
+  std::deque<Fd> hostile;
+  const std::size_t before_kib = resident_kib();
+  auto slowest = 0ms;
+  for (int i = 0; i < 10'000; ++i) {
+    hostile.push_back(connect_to("127.0.0.1", port, soon()));
+    const Bytes words = hostile_words(i);
+    (void)write_all(hostile.back().get(), words, soon());
+    if (hostile.size() > 2000) hostile.pop_front();
+    if (i % 100 != 0) continue;
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_EQ(good.add("n", 1), i / 100 + 1);
+    slowest = std::max(slowest, std::chrono::ceil<std::chrono::milliseconds>(
+                                    std::chrono::steady_clock::now() - start));
+  }
+  Client late("127.0.0.1", port, 5s);
+  EXPECT_EQ(late.add("n", 0), 100);
+  EXPECT_LT(slowest, 1s);
+  EXPECT_LT(resident_kib(), before_kib + 64 * 1024);
+}
+
+TEST(Store, WhoSaidNoMoreThanTheMagicNumberMakesRoomForRanks) {
+  const auto server = server_with_limit(400);
+  const int port = server->port();
+  Client good("127.0.0.1", port, 5s);
+  ASSERT_EQ(good.add("n", 1), 1);
+  std::vector<RawClient> idle;
+  for (int i = 0; i < 180; ++i) {
+    idle.emplace_back(port);
+    idle.back().say_hello();
+  }
+  std::vector<std::unique_ptr<Client>> ranks;  // more than there is room for beside them
+  for (int i = 0; i < 30; ++i) {
+    ranks.push_back(std::make_unique<Client>("127.0.0.1", port, 5s));
+    ASSERT_EQ(ranks.back()->add("n", 1), i + 2);
+  }
+  EXPECT_EQ(good.add("n", 0), 31);
 }
 
 TEST(Store, ManyRanksCountToTheSameNumber) {

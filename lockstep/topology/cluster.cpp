@@ -68,6 +68,10 @@ std::vector<NumaNode> read_numa(const std::string& root, const std::vector<int>&
 
 }  // namespace
 
+int count_cores(const std::string& root) {
+  return usable_cores(read_allowed_cpus(root).size(), read_cgroup_limits(root).cpu_quota_cores);
+}
+
 Host probe_host(const std::string& root) {
   Host host;
   host.name = trim(read_small_file(root + "/proc/sys/kernel/hostname"));

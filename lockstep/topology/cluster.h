@@ -38,6 +38,8 @@ struct Cluster {
 /// Reads this host. Never throws: what cannot be read stays at its default.
 /// \param root prefix of /proc and /sys, for tests.
 [[nodiscard]] Host probe_host(const std::string& root = "");
+/// The cores of probe_host() alone: devices and memory take longer to ask.
+[[nodiscard]] int count_cores(const std::string& root = "");
 [[nodiscard]] inline Cluster probe_cluster() { return {{probe_host()}}; }
 
 }  // namespace lockstep

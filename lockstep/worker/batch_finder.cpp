@@ -58,7 +58,8 @@ struct Tried {
 };
 
 Tried try_passes(parallel::Session& session, const data::Dataset& train,
-                 const std::vector<std::int64_t>& ids, std::uint64_t key) {
+                 const std::vector<std::int64_t>& ids, std::uint64_t key,
+                 const std::function<bool()>& stops_now) {
   Tried tried;
   session.set_leaves(kMostPasses + 1);  // no pass is the last of a step: nothing is exchanged
   session.begin_step(0);
@@ -68,6 +69,7 @@ Tried try_passes(parallel::Session& session, const data::Dataset& train,
     tried.batch_bytes = bytes_of(batch);
     double spent_s = 0;
     for (int pass = 0; pass < kMostPasses && (pass == 0 || spent_s < kEnoughS); ++pass) {
+      if (stops_now()) break;
       const Clock::time_point begin = Clock::now();
       is_in_pass = true;
       session.forward_backward(batch, pass, /*last=*/false);
@@ -129,16 +131,18 @@ void BatchFinder::limit_memory() const {
   memory::limit_resident(job_.search->finer.empty() ? 0 : limit_bytes_);
 }
 
-void BatchFinder::find(parallel::Session& session, const data::Dataset& train,
-                       const data::Sampler& sampler) {
-  if (!job_.search || !session.may_give_up()) return;
+bool BatchFinder::find(parallel::Session& session, const data::Dataset& train,
+                       const data::Sampler& sampler, const std::function<bool()>& stops_now) {
+  if (!job_.search || !session.may_give_up()) return true;
   limit_memory();
-  if (!job_.search->probes) return;
+  if (!job_.search->probes) return true;
   std::vector<parallel::ParallelPlan> cuts{job_.plan};
   cuts.insert(cuts.end(), job_.search->finer.begin(), job_.search->finer.end());
   std::vector<planner::ProbedCut> probed;
   while (const auto next = planner::next_probe(probed, cuts.size())) {
-    probed.push_back(probe(cuts[*next], *next, session, train, sampler));
+    const auto one = probe(cuts[*next], *next, session, train, sampler, stops_now);
+    if (!one) return false;
+    probed.push_back(*one);
   }
   const planner::ProbedCut& best = planner::best_probe(probed);
   note(found_text(probed, cuts));
@@ -148,29 +152,35 @@ void BatchFinder::find(parallel::Session& session, const data::Dataset& train,
   memory::forget_peaks();  // what probes took is not what training takes
   limit_memory();
   if (best.fits) remember(best);
+  return true;
 }
 
-planner::ProbedCut BatchFinder::probe(const parallel::ParallelPlan& plan, std::size_t cut,
-                                      parallel::Session& session, const data::Dataset& train,
-                                      const data::Sampler& sampler) const {
+std::optional<planner::ProbedCut> BatchFinder::probe(const parallel::ParallelPlan& plan,
+                                                     std::size_t cut, parallel::Session& session,
+                                                     const data::Dataset& train,
+                                                     const data::Sampler& sampler,
+                                                     const std::function<bool()>& stops_now) const {
   memory::release_cached();
   memory::reset_peak();
   const auto seed = static_cast<std::uint64_t>(job_.config.run.seed);
   const Tried tried = try_passes(session, train, first_samples(sampler, plan.batch, world_.rank()),
-                                 data::augment_key(seed, 0));
+                                 data::augment_key(seed, 0), stops_now);
   // Beside the micro-batch at hand the loader holds whole steps.
-  const std::int64_t ahead = (job_.config.data.prefetch + 1) * plan.batch.accumulation - 1;
+  const std::int64_t ahead = config::steps_held(job_.config.data) * plan.batch.accumulation - 1;
   const std::int64_t needed = memory::peak_needed_bytes() + ahead * tried.batch_bytes;
   const bool fits = tried.has_memory && (limit_bytes_ == 0 || needed <= limit_bytes_);
-  const at::Tensor worst = at::tensor({fits ? 0.0 : 1.0, tried.pass_s, static_cast<double>(needed)},
-                                      at::TensorOptions().dtype(at::kDouble));
+  const at::Tensor worst = at::tensor(
+      {fits ? 0.0 : 1.0, tried.pass_s, static_cast<double>(needed), stops_now() ? 1.0 : 0.0},
+      at::TensorOptions().dtype(at::kDouble));
   const comm::Purpose purpose("what a micro-batch takes");
   world_.all_reduce(worst, comm::ReduceOp::max)->wait();
   const double* of_all = worst.const_data_ptr<double>();
+  if (of_all[3] > 0) return std::nullopt;
   const double step_s = of_all[1] * static_cast<double>(plan.batch.accumulation) +
                         plan.exposed_comm_s + plan.optimizer_s;
-  return {cut, of_all[0] == 0, static_cast<double>(plan.batch.global_batch) / step_s,
-          static_cast<std::int64_t>(of_all[2])};
+  return planner::ProbedCut{cut, of_all[0] == 0,
+                            static_cast<double>(plan.batch.global_batch) / step_s,
+                            static_cast<std::int64_t>(of_all[2])};
 }
 
 std::vector<config::BatchShape> BatchFinder::finer() const {

@@ -2,6 +2,8 @@
 // and keeps job, files and memory of it true when a step had to be cut finer.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +27,10 @@ class BatchFinder : public engine::Observer {
 
   /// Collective, before training: nothing for a job without a search. Passes of the model over real
   /// samples; parameters, buffers and the position in the data stay what they are.
-  void find(parallel::Session& session, const data::Dataset& train, const data::Sampler& sampler);
+  /// \param stops_now is asked between passes. \returns false when a rank is to stop: on all ranks,
+  /// and then nothing was found.
+  [[nodiscard]] bool find(parallel::Session& session, const data::Dataset& train,
+                          const data::Sampler& sampler, const std::function<bool()>& stops_now);
 
   /// What is left for when memory runs out: of TrainerParts.
   [[nodiscard]] std::vector<config::BatchShape> finer() const;
@@ -38,9 +43,10 @@ class BatchFinder : public engine::Observer {
 
  private:
   void limit_memory() const;
-  [[nodiscard]] planner::ProbedCut probe(const parallel::ParallelPlan& plan, std::size_t cut,
-                                         parallel::Session& session, const data::Dataset& train,
-                                         const data::Sampler& sampler) const;
+  [[nodiscard]] std::optional<planner::ProbedCut> probe(
+      const parallel::ParallelPlan& plan, std::size_t cut, parallel::Session& session,
+      const data::Dataset& train, const data::Sampler& sampler,
+      const std::function<bool()>& stops_now) const;
   void remember(const planner::ProbedCut& best) const;
   void note(const std::string& text) const;
 

@@ -85,6 +85,8 @@ std::unique_ptr<ReportSink> sink_of(const comm::Group& group) {
   return std::make_unique<ReportSink>(::open("/dev/null", O_WRONLY | O_CLOEXEC), false, false);
 }
 
+bool never_stops() { return false; }
+
 TEST(BatchFinder, LeavesTheStateAloneAndTakesOneOfTheCuts) {
   const test::ScratchFolder scratch;
   test::run_ranks(2, [&](comm::Group& group) {
@@ -93,7 +95,7 @@ TEST(BatchFinder, LeavesTheStateAloneAndTakesOneOfTheCuts) {
     const auto sink = sink_of(group);
     BatchFinder finder(run.job, group, run.env, sink.get());
     const std::string before = run.state_hash();
-    finder.find(*run.session, run.images, run.sampler);
+    EXPECT_TRUE(finder.find(*run.session, run.images, run.sampler, never_stops));
     EXPECT_EQ(run.state_hash(), before);
     const config::BatchShape& batch = run.job.plan.batch;
     EXPECT_EQ(batch.global_batch, 32);
@@ -122,8 +124,8 @@ TEST(BatchFinder, TrainsAsIfTheMicroBatchHadBeenGiven) {
   const auto group = comm::make_gloo_group({});
   memory::install();
   SearchedRun searched(*group, scratch.file("found.json"));
-  BatchFinder(searched.job, *group, searched.env, nullptr)
-      .find(*searched.session, searched.images, searched.sampler);
+  BatchFinder finder(searched.job, *group, searched.env, nullptr);
+  EXPECT_TRUE(finder.find(*searched.session, searched.images, searched.sampler, never_stops));
   SearchedRun given(*group, "");
   given.job.plan = searched.job.plan;
   given.session->set_leaves(given.job.plan.batch.leaves);
@@ -137,9 +139,23 @@ TEST(BatchFinder, PassesOverCutsForWhichOneRankHasNoMemory) {
     SearchedRun run(group, scratch.file("found.json"));
     if (group.rank() == 1) run.images.most = 5;
     const std::string before = run.state_hash();
-    BatchFinder(run.job, group, run.env, nullptr).find(*run.session, run.images, run.sampler);
+    BatchFinder finder(run.job, group, run.env, nullptr);
+    EXPECT_TRUE(finder.find(*run.session, run.images, run.sampler, never_stops));
     EXPECT_LE(run.job.plan.batch.micro_batch, 4);
     EXPECT_EQ(run.state_hash(), before);
+  });
+}
+
+TEST(BatchFinder, EndsOnAllRanksWhenOneIsToStopAndRemembersNothing) {
+  const test::ScratchFolder scratch;
+  test::run_ranks(2, [&](comm::Group& group) {
+    SearchedRun run(group, scratch.file("found.json"));
+    const auto sink = sink_of(group);
+    BatchFinder finder(run.job, group, run.env, sink.get());
+    int asked = 0;
+    const auto stops = [&] { return group.rank() == 1 && ++asked > 2; };
+    EXPECT_FALSE(finder.find(*run.session, run.images, run.sampler, stops));
+    EXPECT_FALSE(std::filesystem::exists(run.job.search->memory_file));
   });
 }
 

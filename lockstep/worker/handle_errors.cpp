@@ -6,13 +6,16 @@
 #include <iostream>
 
 #include "lockstep/base/limits.h"
+#include "lockstep/config/starter.h"
 #include "lockstep/memory/category.h"
+#include "lockstep/worker/error_file.h"
 #include "lockstep/worker/job_source.h"
 
 namespace lockstep::worker {
 namespace {
 
 void print(const std::vector<Problem>& problems, bool json) {
+  write_error_file(config::read_own_error_file(), problems);
   if (json) {
     std::cerr << to_json_text(problems) << std::endl;
   } else {

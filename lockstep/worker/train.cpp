@@ -9,6 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/units.h"
+#include "lockstep/checkpoint/format/step_folder.h"
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/comm/world.h"
@@ -45,6 +46,15 @@ std::unique_ptr<comm::Group> join(const config::RankEnv& env,
                      "unset LOCKSTEP_BACKEND, or set it to auto"}});
 }
 
+std::string where_of(const config::RankEnv& env) { return "rank " + std::to_string(env.rank); }
+
+/// Of a run without a checkpoint to go on from, before its first step.
+Problem nothing_saved(const config::RankEnv& env) {
+  return {rundir::kStoppedCode, where_of(env),
+          "stopped on request; nothing was saved: no step had been finished",
+          "the same command starts it again"};
+}
+
 /// One run of one rank. Members are in the order they depend on each other.
 class TrainJob {
  public:
@@ -54,6 +64,7 @@ class TrainJob {
         world_(join(env, flight_)),
         assigned_(obtain_job(args, *world_)),
         mesh_(job_.plan.degree) {
+    if (args.job_file.empty()) tell_stops(args.json);
     const std::string fault = assigned_.is_done ? "" : keep_flight(*flight_, job_.run_dir, *world_);
     at::set_num_threads(job_.config.run.threads);
     if (mesh_.is_first(Rank{world_->rank()}, Axis::dp)) {
@@ -62,6 +73,11 @@ class TrainJob {
         sink_->show_plan(job_.plan, job_.config.run.name);
       for (const std::string& note : assigned_.notes) sink_->send(metrics::Note{note});
       if (!fault.empty()) sink_->send(metrics::Note{fault});
+      if (env.backend == "fake") {
+        sink_->send(
+            metrics::Note{"LOCKSTEP_BACKEND=fake: nothing is exchanged between ranks; only times "
+                          "mean something"});
+      }
     }
   }
 
@@ -77,8 +93,11 @@ class TrainJob {
                           model::make_model(job_.config.model, job_.config.data.seq_len, seed()),
                           parallel::strategies());
     memory::release_cached();  // the weights as the model made them, before they became flat
+    stop_.emplace();
     BatchFinder finder(assigned_.job, *world_, env_, sink_ ? &*sink_ : nullptr);
-    finder.find(*session, *data.train, sampler);
+    if (!finder.find(*session, *data.train, sampler, [this] { return stop_->stops_now(); })) {
+      throw Error(Exit::failed, {nothing_saved(env_)});
+    }
     data::Loader loader(*data.train, sampler,
                         engine::leaves_of_rank(job_.plan.batch, world_->rank()),
                         {seed(), job_.config.data.workers, job_.config.data.prefetch});
@@ -90,6 +109,20 @@ class TrainJob {
   }
 
  private:
+  /// What a signal says from here on until there is something to save. A front says it itself.
+  void tell_stops(bool json) const {
+    const auto newest = job_.resume == "auto" && !assigned_.is_done
+                            ? checkpoint::newest_complete(rundir::checkpoints_dir(job_))
+                            : std::nullopt;
+    if (!newest) return;
+    leave_on_stop({rundir::kStoppedCode, where_of(env_),
+                   "stopped on request before a further step was finished; the state is that of "
+                   "checkpoint " +
+                       newest->filename().string(),
+                   "the same command goes on from it"},
+                  Exit::requeue, json);
+  }
+
   /// Collective. Statistics have a group of their own: in that of the gradients they would wait
   /// behind buckets.
   parallel::Groups groups() {
@@ -139,8 +172,7 @@ class TrainJob {
     SummaryObserver summary(start.step);
     trainer.add_observer(summary);
     trainer.add_observer(checkpoint);
-    StopObserver stop;
-    trainer.add_observer(stop);
+    trainer.add_observer(*stop_);
     const engine::Outcome outcome = trainer.run();
     const bool stopped = outcome == engine::Outcome::stopped;
     if (stopped || job_.config.checkpoint.every > 0) checkpoint.save(trainer.state());
@@ -213,11 +245,13 @@ class TrainJob {
   const planner::Job& job_ = assigned_.job;
   Mesh mesh_;
   std::optional<ReportSink> sink_;  // of the printing rank
+  std::optional<StopObserver> stop_;
 };
 
 }  // namespace
 
 Exit run_train(const RankArgs& args, const config::RankEnv& env) {
+  leave_on_stop(nothing_saved(env), Exit::failed, args.json);
   TrainJob job(args, env);
   return job.run();
 }

@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "lockstep/store/server.h"
 #include "tests/support/eventually.h"
+#include "tests/support/lone_ranks.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 
@@ -24,26 +24,15 @@ const TinyRun kRun{.run = "name = \"watched\"\nsteps = 10000000\n",
 /// would give up a stopped rank.
 class WatchedRun {
  public:
-  explicit WatchedRun(const std::string& backend) : store_("127.0.0.1", 0) {
+  explicit WatchedRun(const std::string& backend) {
     write_file(folder_ / "run.toml", to_toml(kRun));
-    for (const std::string rank : {"0", "1"}) {
-      ProgramOptions options;
-      options.extra_env = {"RANK=" + rank,
-                           "LOCAL_RANK=" + rank,
-                           "WORLD_SIZE=2",
-                           "LOCAL_WORLD_SIZE=2",
-                           "MASTER_ADDR=127.0.0.1",
-                           "MASTER_PORT=" + std::to_string(store_.port()),
-                           "TORCHELASTIC_USE_AGENT_STORE=True",
-                           "LOCKSTEP_BACKEND=" + backend};
-      ranks_.push_back(std::make_unique<RunningProgram>(
-          std::vector<std::string>{program("lockstep"), "train", folder_ / "run.toml", "--quiet",
-                                   "--run-dir", folder_ / "run"},
-          options));
-    }
+    ranks_.emplace(2,
+                   std::vector<std::string>{program("lockstep"), "train", folder_ / "run.toml",
+                                            "--quiet", "--run-dir", folder_ / "run"},
+                   std::vector<std::string>{"LOCKSTEP_BACKEND=" + backend});
     EXPECT_TRUE(eventually([&] {
       return read_file(folder_ / "run/events.jsonl").find("\"step\":3,") != std::string::npos;
-    })) << ranks_[0]->err_so_far();
+    })) << rank(0).err_so_far();
   }
 
   [[nodiscard]] ProgramResult watch() const {
@@ -54,12 +43,11 @@ class WatchedRun {
     const auto before = read_file(folder_ / "run/events.jsonl").size();
     return eventually([&] { return read_file(folder_ / "run/events.jsonl").size() > before; });
   }
-  [[nodiscard]] RunningProgram& rank(std::size_t r) const { return *ranks_[r]; }
+  [[nodiscard]] RunningProgram& rank(std::size_t r) const { return (*ranks_)[r]; }
 
  private:
-  const store::Server store_;
   TemporaryFolder folder_;
-  std::vector<std::unique_ptr<RunningProgram>> ranks_;
+  std::optional<LoneRanks> ranks_;
 };
 
 class DoctorWatchFault : public testing::TestWithParam<const char*> {};

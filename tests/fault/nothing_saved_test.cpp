@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/support/eventually.h"
-#include "tests/support/front_ranks.h"
+#include "tests/support/lone_ranks.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 
@@ -87,6 +87,28 @@ TEST_F(StoppedWhileLoading, TheStateIsThatOfTheNewestCheckpointOnlyWhereTheRunGo
   expect_one_document(older);
 }
 
+TEST_F(StoppedWhileLoading, ARankOfAnotherStarterSaysItselfWhatIsLeftAndEndsSo) {
+  struct Case {
+    std::vector<std::string> words;
+    int exit_code;
+    const char* says;
+  };
+  for (const Case& one :
+       {Case{{}, 75, "the state is that of checkpoint step-6"},
+        Case{{"--resume", "step-3"}, 1, "nothing was saved: no step had been finished"}}) {
+    fs::remove(folder_ / "loading");
+    std::vector<std::string> words = one.words;
+    words.insert(words.end(), {"--set", "run.steps=20"});
+    const LoneRanks ranks(1, command(words));
+    ASSERT_TRUE(eventually([&] { return fs::exists(folder_ / "loading"); }))
+        << ranks[0].err_so_far();
+    ranks[0].send_signal(SIGTERM);
+    const ProgramResult result = ranks[0].wait();
+    EXPECT_EQ(result.exit_code, one.exit_code) << result.describe();
+    EXPECT_TRUE(has(result.err, one.says)) << result.describe();
+  }
+}
+
 const TinyRun kRun{.run = "steps = 6\n", .more = kCheckpoints};
 
 class StoppedInTheFirstStep : public TinyRunTest {
@@ -101,9 +123,8 @@ TEST_F(StoppedInTheFirstStep, AStateFromTheCheckpointOfAnotherRunIsSavedInItsOwn
   const auto seconds_a_step = set_words({"batch.global_batch=250000", "data.train_samples=300000"});
   words.insert(words.end(), seconds_a_step.begin(), seconds_a_step.end());
   RunningProgram front(command(words));
-  ASSERT_TRUE(eventually([&] {  // the rank is in its training loop
-    const int rank = find_rank(front.pid(), 0);
-    return rank > 0 && handles(rank, SIGTERM);
+  ASSERT_TRUE(eventually([&] {  // the rank is about to train
+    return fs::exists(folder_ / "run/plan.json");
   })) << front.err_so_far();
   front.send_signal(SIGTERM);
   const ProgramResult result = front.wait();

@@ -13,6 +13,7 @@
 #include "lockstep/base/socket.h"
 #include "tests/support/eventually.h"
 #include "tests/support/front_ranks.h"
+#include "tests/support/lone_ranks.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 
@@ -41,13 +42,9 @@ class Stop : public TinyRunTest {
     argv.insert(argv.end(), words.begin(), words.end());
     return std::make_unique<RunningProgram>(argv);
   }
-  /// Both ranks are in their training loop.
-  static bool in_loop(const RunningProgram& front) {
-    return eventually([&] {
-      const int first = find_rank(front.pid(), 0);
-      const int second = find_rank(front.pid(), 1);
-      return first > 0 && second > 0 && handles(first, SIGTERM) && handles(second, SIGTERM);
-    });
+  /// The ranks are about to train: a signal is remembered.
+  [[nodiscard]] bool in_loop() const {
+    return eventually([&] { return fs::exists(folder_ / "run/plan.json"); });
   }
   /// Sends the signal and waits. \returns what the front left, its time counted from the signal.
   static ProgramResult stop(RunningProgram& front, int signal = SIGTERM) {
@@ -89,6 +86,39 @@ TEST_F(Stop, DuringDataLoadingItEndsAtOnceWithNothingSaved) {
   EXPECT_LT(result.seconds, kSoon_s);
 }
 
+TEST_F(Stop, WhileTheMicroBatchIsBeingFoundItEndsOnAllRanksWithNothingSaved) {
+  const std::vector<std::string> seconds_a_pass{"batch.micro_batch=auto",
+                                                "batch.global_batch=16384", "model.width=1024",
+                                                "model.layers=4", "data.train_samples=20000"};
+  const auto is_in_a_pass = [&] {
+    const ProgramResult watched =
+        run_program({program("lockstep"), "doctor", "watch", folder_ / "run", "--once", "--json"});
+    return has(watched.out, "\"phase\":\"forward\"") || has(watched.out, "\"phase\":\"backward\"");
+  };
+  const auto front = start(seconds_a_pass);
+  ASSERT_TRUE(eventually(is_in_a_pass)) << front->err_so_far();
+  const auto result = stop(*front);
+  EXPECT_EQ(result.exit_code, 1) << result.describe();
+  EXPECT_TRUE(has(result.err, "nothing was saved: no step had been finished")) << result.describe();
+  EXPECT_FALSE(has(result.out, " probes (")) << result.describe();
+  EXPECT_FALSE(fs::exists(folder_ / ".lockstep")) << "nothing was found, nothing is remembered";
+  EXPECT_LT(result.seconds, kSoon_s);
+  fs::remove_all(folder_ / "run");
+
+  std::vector<std::string> argv = command();
+  const auto words = set_words(seconds_a_pass);
+  argv.insert(argv.end(), words.begin(), words.end());
+  const LoneRanks ranks(2, argv);
+  ASSERT_TRUE(eventually(is_in_a_pass)) << ranks[0].err_so_far();
+  ranks[1].send_signal(SIGTERM);  // one hears of it, all leave in order
+  for (const std::size_t rank : {0U, 1U}) {
+    const ProgramResult end = ranks[rank].wait();
+    EXPECT_EQ(end.exit_code, 1) << end.describe();
+    EXPECT_TRUE(has(end.err, "LS-7057")) << end.describe();
+    EXPECT_TRUE(has(end.err, "nothing was saved")) << end.describe();
+  }
+}
+
 TEST_F(Stop, AnEvaluationIsAbandonedAndTheStateSaved) {
   const auto front = start({"run.eval_every=3", "data.eval_samples=2000000000"});
   ASSERT_TRUE(eventually([&] { return has_done_step(3); })) << front->err_so_far();
@@ -104,7 +134,7 @@ TEST_F(Stop, AStepOfManyMicroBatchesIsAbandonedAndTheStateOfBeforeSaved) {
       "model.width=2048", "model.layers=3", "batch.micro_batch=256", "data.train_samples=600000",
       "batch.global_batch=512000"};
   const auto front = start(minutes_a_step);
-  ASSERT_TRUE(in_loop(*front)) << front->err_so_far();
+  ASSERT_TRUE(in_loop()) << front->err_so_far();
   const auto result = stop(*front);
   EXPECT_EQ(result.exit_code, 75) << result.describe();
   EXPECT_TRUE(has(result.err, "with the state saved at step 0")) << result.describe();
@@ -215,7 +245,8 @@ TEST_F(Stop, ARankThatWaitsForOthersSaysForWhomAndEndsAtTheFirstSignal) {
   })) << stray->err_so_far();
   for (const auto& rank : {first.get(), stray.get()}) {
     const auto result = stop(*rank);
-    EXPECT_EQ(result.signal, SIGTERM) << result.describe();
+    EXPECT_EQ(result.exit_code, 1) << result.describe();
+    EXPECT_TRUE(has(result.err, "stopped on request; nothing was saved")) << result.describe();
     EXPECT_LT(result.seconds, kSoon_s);
   }
 }

@@ -4,15 +4,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "lockstep/store/server.h"
 #include "tests/support/eventually.h"
+#include "tests/support/lone_ranks.h"
 #include "tests/support/run_program.h"
 #include "tests/support/tiny_run.h"
 
@@ -68,29 +67,17 @@ class Straggler : public TinyRunTest {
 
 TEST_F(Straggler, IsNamedByRankWithWhatTheOtherWaits) {
   // Ranks without a front: it would give up one that it finds stopped a few times.
-  const store::Server store("127.0.0.1", 0);
-  std::vector<std::unique_ptr<RunningProgram>> ranks;
-  for (const std::string rank : {"0", "1"}) {
-    ProgramOptions options;
-    options.extra_env = {"RANK=" + rank,
-                         "LOCAL_RANK=" + rank,
-                         "WORLD_SIZE=2",
-                         "LOCAL_WORLD_SIZE=2",
-                         "MASTER_ADDR=127.0.0.1",
-                         "MASTER_PORT=" + std::to_string(store.port()),
-                         "TORCHELASTIC_USE_AGENT_STORE=True"};
-    ranks.push_back(std::make_unique<RunningProgram>(command(), options));
-  }
-  ASSERT_TRUE(eventually([&] { return has_done_step(20); })) << ranks[0]->err_so_far();
+  const LoneRanks ranks(2, command());
+  ASSERT_TRUE(eventually([&] { return has_done_step(20); })) << ranks[0].err_so_far();
   {
-    const Brake brake(ranks[1]->pid());
+    const Brake brake(ranks[1].pid());
     const auto is_named = [&] {
       return read_file(folder_ / "run/events.jsonl").find("{\"straggler\"") != std::string::npos;
     };
     EXPECT_TRUE(eventually(is_named, std::chrono::milliseconds(50)));
-    ranks[0]->send_signal(SIGTERM);
+    ranks[0].send_signal(SIGTERM);
   }
-  const ProgramResult result = ranks[0]->wait();
+  const ProgramResult result = ranks[0].wait();
   EXPECT_EQ(result.exit_code, 75) << result.describe();
   const std::vector<json> events = events_with("straggler");
   ASSERT_FALSE(events.empty());

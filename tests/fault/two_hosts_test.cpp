@@ -1,5 +1,7 @@
 // Ranks on two hosts, in two network namespaces of this machine: the same numbers as on one, and an
 // end with a name when the cable between them is cut, and only then.
+#include "tests/support/two_hosts.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,23 +66,11 @@ class TwoHosts : public testing::Test {
             "--quiet",           "--run-dir", folder_ / run_dir};
   }
 
-  /// Ranks as torchrun starts them; the first serves the store. Groups of one rank a host are over
-  /// Gloo, of two over shared memory and Gloo.
   void start_ranks(const std::string& run_dir, int on_each = 2) {
-    const std::string port = std::to_string(29500 + on_each);
-    for (int rank = 0; rank < 2 * on_each; ++rank) {
-      const int host = rank / on_each;
-      ProgramOptions options;
-      options.deadline = kSoak + std::chrono::seconds(120);
-      options.extra_env = {"RANK=" + std::to_string(rank),
-                           "WORLD_SIZE=" + std::to_string(2 * on_each),
-                           "LOCAL_RANK=" + std::to_string(rank % on_each),
-                           "LOCAL_WORLD_SIZE=" + std::to_string(on_each),
-                           "MASTER_ADDR=" + NetworkPair::address(0),
-                           "MASTER_PORT=" + port,
-                           std::string("LOCKSTEP_HOST_ID=") + (host == 0 ? "left" : "right")};
-      ranks_.push_back(
-          std::make_unique<RunningProgram>(network_.on_host(host, command(run_dir)), options));
+    ProgramOptions options;
+    options.deadline = kSoak + std::chrono::seconds(120);
+    for (auto& rank : start_on_two_hosts(network_, on_each, command(run_dir), options)) {
+      ranks_.push_back(std::move(rank));
     }
   }
 

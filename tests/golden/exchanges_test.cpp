@@ -43,6 +43,13 @@ void expect_planned_bytes(const nlohmann::json& summary) {
   EXPECT_NEAR(measured / planned, 1, 0.01) << measured << " bytes, planned " << planned;
 }
 
+/// So does it what is kept for it.
+void expect_planned_memory(const nlohmann::json& summary, const char* category) {
+  const nlohmann::json& memory = summary.at("memory").at(category);
+  const auto planned = memory.at("planned_bytes").get<double>();
+  EXPECT_NEAR(memory.at("measured_bytes").get<double>() / planned, 1, 0.01) << category << memory;
+}
+
 class WaysToSendLess : public testing::Test {
  protected:
   nlohmann::json train_with(const std::string& name, Settings settings) {
@@ -77,6 +84,8 @@ TEST_F(WaysToSendLess, PowerSgdEndsWithinTwoPercentOfTheLossWithATwentiethOfTheB
   thin.emplace_back("parallel.gradient_compression=powersgd");
   const auto compressed = train_with("powersgd", thin);
   expect_planned_bytes(compressed);
+  expect_planned_memory(compressed, "communication");
+  expect_planned_memory(compressed, "gradients");
   EXPECT_LT(eval_loss(compressed) / eval_loss(whole), 1.02);
   EXPECT_LT(compressed.at("comm_bytes").at("measured").get<double>(),
             whole.at("comm_bytes").at("measured").get<double>() / 15);

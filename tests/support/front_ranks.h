@@ -1,7 +1,6 @@
 // The processes of a running `lockstep train`, as a test of faults finds and watches them.
 #pragma once
 #include <charconv>
-#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -32,17 +31,6 @@ inline int find_child(int front, const std::string& file, const std::string& tex
 /// The worker process that `front` started as `rank`; 0 when there is none.
 inline int find_rank(int front, int rank) {
   return find_child(front, "environ", std::string(1, '\0') + "RANK=" + std::to_string(rank) + '\0');
-}
-
-/// Whether the process has a handler of its own for `signal`.
-inline bool handles(int pid, int signal) {
-  const std::string status = read_file("/proc/" + std::to_string(pid) + "/status");
-  const auto at = status.find("SigCgt:\t");
-  if (at == std::string::npos) return false;
-  const char* digits = status.data() + at + 8;
-  std::uint64_t caught = 0;
-  std::from_chars(digits, status.data() + status.size(), caught, 16);
-  return (caught >> (signal - 1) & 1) != 0;
 }
 
 }  // namespace lockstep::test

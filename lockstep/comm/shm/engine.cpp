@@ -75,7 +75,10 @@ class Engine::Turn {
 };
 
 Engine::Engine(const Segment& segment, Options options)
-    : segment_(segment), options_(std::move(options)), mail_(segment, writer_) {
+    : segment_(segment),
+      options_(std::move(options)),
+      gathering_(segment),
+      mail_(segment, writer_) {
   thread_ = std::thread([this] { run(); });
   thread_id_ = thread_.get_id();
 }
@@ -99,7 +102,7 @@ void Engine::close() {
 }
 
 std::shared_ptr<Operation> Engine::issue(Request request) {
-  auto operation = make_operation(segment_, writer_, std::move(request));
+  auto operation = make_operation(segment_, writer_, gathering_, std::move(request));
   std::size_t queued = 0;
   {
     const std::lock_guard lock(queue_mutex_);
@@ -244,6 +247,7 @@ void Engine::end_front() {
 }
 
 void Engine::fail_all(std::exception_ptr error) {
+  segment_.own().withdrawn.store(1, std::memory_order_seq_cst);  // buffers go back to their owners
   std::deque<std::shared_ptr<Operation>> failed;
   {
     const std::lock_guard lock(queue_mutex_);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "lockstep/comm/records/group_flight.h"
+#include "lockstep/comm/shm/gather_steps.h"
 #include "lockstep/comm/shm/mailbox.h"
 #include "lockstep/comm/shm/operation.h"
 
@@ -82,6 +83,7 @@ class Engine {
   std::mutex drive_;  // held by the thread that advances operations
   Progress progress_;
   RingWriter writer_;
+  Gathering gathering_;
   const Completion* suspect_of_ = nullptr;  // what lacked a rank at the last look, and which
   int suspect_ = -1;
   Mailroom mail_;
@@ -96,7 +98,7 @@ class Engine {
   std::atomic<int> waiters_{0};  // threads that want to drive: the engine's own makes room
   std::atomic<bool> queued_{false};
   std::atomic<bool> closing_{false};  // threads that wait give up the right to drive
-  std::mutex parked_mutex_;  // waiting threads that do not drive
+  std::mutex parked_mutex_;           // waiting threads that do not drive
   std::condition_variable parked_;
   std::atomic<int> parked_count_{0};
   std::mutex thread_mutex_;

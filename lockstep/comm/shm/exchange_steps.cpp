@@ -16,6 +16,9 @@ constexpr std::uint64_t kAhead = 8;  // steps sent before the others' are read
 // saves fetching the lines that are overwritten.
 constexpr std::size_t kStreamedOutputBytes = std::size_t{4} << 20;
 
+// From here on a piece is read once for both places it is stored at; below, two copies are as fast.
+constexpr std::size_t kStoredTwiceBytes = std::size_t{1} << 20;
+
 std::size_t piece_at(std::size_t total_bytes, std::size_t offset_bytes, std::size_t piece_bytes) {
   return offset_bytes < total_bytes ? std::min(piece_bytes, total_bytes - offset_bytes) : 0;
 }
@@ -178,15 +181,38 @@ bool ExchangeSteps::send() {
       if (bytes > 0) writer_.copy(ring + turn(r, rank()) * piece, part.from + offset, bytes);
     }
   } else if (const std::size_t bytes = piece_at(outgoing_[0].bytes, offset, piece); bytes > 0) {
-    writer_.copy(segment_.result_ring(rank()) + at % layout.ring_steps() * piece,
-                 outgoing_[0].from + offset, bytes);
-    if (own_copy_ != nullptr) {  // while the piece is in the first cache
-      put(own_copy_ + offset, outgoing_[0].from + offset, bytes, outgoing_[0].bytes);
-    }
+    store_common(segment_.result_ring(rank()) + at % layout.ring_steps() * piece, offset, bytes);
   }
   ++sent_;
   segment_.publish(segment_.own().staged.value, at + 1);
   return true;
+}
+
+void ExchangeSteps::store_common(std::byte* to, std::size_t offset, std::size_t bytes) {
+  const std::byte* const from = outgoing_[0].from + offset;
+  const std::size_t whole = outgoing_[0].bytes;
+  if (storing_ == Storing::plain && own_copy_ != nullptr && whole >= kStoredTwiceBytes &&
+      whole < kStreamedOutputBytes) {
+    kernels().copy_twice(to, own_copy_ + offset, from, bytes);
+    return;
+  }
+  switch (storing_) {
+    case Storing::measured:
+      writer_.copy(to, from, bytes);
+      break;
+    case Storing::plain:
+      std::memcpy(to, from, bytes);
+      break;
+    case Storing::streamed:
+      kernels().copy_stream(to, from, bytes);
+      stream_fence();
+  }
+  put_own(offset, bytes);  // while the piece is in a cache
+}
+
+void ExchangeSteps::put_own(std::size_t offset, std::size_t bytes) const {
+  if (own_copy_ == nullptr) return;
+  put(own_copy_ + offset, outgoing_[0].from + offset, bytes, outgoing_[0].bytes);
 }
 
 bool ExchangeSteps::read() {

@@ -7,7 +7,7 @@
 
 namespace lockstep::comm::shm {
 
-inline constexpr std::uint32_t kMagic = 0x4c534d32;  // "LSM2"
+inline constexpr std::uint32_t kMagic = 0x4c534d33;  // "LSM3"
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr int kMaxRanks = 1024;
@@ -51,14 +51,19 @@ struct alignas(kLine) RankBlock {
   Counter staged;    // pieces of its terms that others may read
   Counter reduced;   // pieces of its results that others may read
   Counter consumed;  // pieces of others' results it has read
+  Counter unread;    // the step in which it could not read another rank's own memory
 
   alignas(kLine) std::atomic<std::uint32_t> bell;  // futex: changes when something may have come
   std::atomic<std::uint32_t> sleeping;             // 1 = wake me
 
   alignas(kLine) std::atomic<std::uint32_t> life;  // robust futex: thread id of the living
   std::atomic<std::uint32_t> closed;               // left on purpose
+  std::atomic<std::uint32_t> withdrawn;            // its buffers are no longer to be read
   std::atomic<std::int64_t> process;
   std::atomic<std::int64_t> heartbeat_ns;  // CLOCK_MONOTONIC, the same for all of a host
+
+  alignas(kLine) std::atomic<std::uint64_t> proof_address;  // in its own memory, of a word that
+  std::atomic<std::uint64_t> proof;                         // says this: whoever finds it can read
 };
 
 /// In front of each piece of a message from one rank to another.

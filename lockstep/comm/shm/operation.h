@@ -94,8 +94,11 @@ class Operation : public Completion {
   int met_ = 0;  // ranks below this one have been seen to enter the same collective
 };
 
+struct Gathering;
+
 /// The way that suits the request: at once for what is small, else in steps through the rings.
+/// \param writer, gathering of this rank, for all its operations.
 [[nodiscard]] std::shared_ptr<Operation> make_operation(const Segment& segment, RingWriter& writer,
-                                                        Request request);
+                                                        Gathering& gathering, Request request);
 
 }  // namespace lockstep::comm::shm

@@ -16,11 +16,15 @@ using ReduceFunction = void (*)(void* out, const void* const* terms, int n, std:
 /// publishes.
 using CopyFunction = void (*)(void* out, const void* in, std::size_t bytes);
 
+/// Copies to two places that do not overlap. \param out on a line.
+using CopyTwiceFunction = void (*)(void* out, void* also, const void* in, std::size_t bytes);
+
 /// One instruction set's functions.
 struct Kernels {
   std::string_view isa;  // "avx512", "avx2", "portable"
   ReduceFunction (*reduce)(ElementType type, Reduction reduction);
   CopyFunction copy_stream;
+  CopyTwiceFunction copy_twice;
 };
 
 /// The best set this processor runs; `isa` names one instead (tests). Null when it cannot run here.

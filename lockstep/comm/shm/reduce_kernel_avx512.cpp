@@ -5,7 +5,7 @@
 namespace lockstep::comm::shm {
 
 const Kernels& avx512_kernels() {
-  static constexpr Kernels kKernels{"avx512", reduce_function, copy_stream_bytes};
+  static constexpr Kernels kKernels{"avx512", reduce_function, copy_stream_bytes, copy_twice_bytes};
   return kKernels;
 }
 

@@ -5,7 +5,8 @@
 namespace lockstep::comm::shm {
 
 const Kernels& portable_kernels() {
-  static constexpr Kernels kKernels{"portable", reduce_function, copy_stream_bytes};
+  static constexpr Kernels kKernels{"portable", reduce_function, copy_stream_bytes,
+                                    copy_twice_bytes};
   return kKernels;
 }
 

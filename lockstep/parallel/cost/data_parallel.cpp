@@ -10,6 +10,7 @@
 #include "lockstep/parallel/cost/exchange_cost.h"
 #include "lockstep/parallel/cost/rates.h"
 #include "lockstep/parallel/plan/control_numbers.h"
+#include "lockstep/parallel/plan/powersgd_rule.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -68,11 +69,8 @@ Sizes sizes_of(const Setting& setting, const ParallelPlan& plan) {
   s.control = padded(s.buffer_floats + kControlFields + s.parameters +
                          Saturated(kControlOfARank) * setting.world_size,
                      kPadElements);
+  if (exchange.stages_control) s.staged += s.control * kFp32Bytes;
   return s;
-}
-
-std::int64_t leaves_per_rank(const ParallelPlan& plan) {
-  return plan.batch.leaves / plan.batch.data_ranks;
 }
 
 std::int64_t moments(const config::OptimizerSection& optimizer) {
@@ -141,7 +139,7 @@ Saturated peak_activation_bytes(const model::ModelStats& model, std::int64_t sam
 /// of the tree below this rank.
 std::int64_t gradient_buffers(const ParallelPlan& plan) {
   if (!plan.batch.ordered) return 1;
-  const auto leaves = static_cast<std::uint64_t>(leaves_per_rank(plan));
+  const auto leaves = static_cast<std::uint64_t>(plan.batch.leaves_per_rank());
   return 1 + std::bit_width(leaves) - 1;
 }
 
@@ -185,7 +183,8 @@ void add_check(MemoryPlan& memory, const Setting& setting, const ParallelPlan& p
 
 MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
   const Saturated state_bytes = padded(s.flat, kChunkElements) * kFp32Bytes;
-  const Saturated batches = (Saturated(setting.config.data.prefetch) + 1) * leaves_per_rank(plan);
+  const Saturated batches =
+      Saturated(config::steps_held(setting.config.data)) * plan.batch.leaves_per_rank();
   MemoryPlan memory;
   memory.parameters = (s.narrow ? state_bytes / 2 : state_bytes).value();
   const bool alone = plan.batch.data_ranks == 1;
@@ -229,13 +228,13 @@ double exposed_comm_s(const ParallelPlan& plan, const Sizes& s, double crowding)
   const double last_s = kSharedLatencyS + last_bytes / kSharedBytesPerS;
   const double all_s = bucket_count(plan, s) * kSharedLatencyS +
                        static_cast<double>(plan.comm_bytes_per_step) / kSharedBytesPerS;
-  const double hidden_s = plan.backward_s / static_cast<double>(leaves_per_rank(plan));
+  const double hidden_s = plan.backward_s / static_cast<double>(plan.batch.leaves_per_rank());
   return std::max(last_s * crowding, all_s * crowding - hidden_s);
 }
 
 void estimate_seconds(const Setting& setting, const Sizes& s, ParallelPlan& plan) {
   const RankRates rates = rank_rates(setting);
-  const auto leaves = static_cast<double>(leaves_per_rank(plan));
+  const auto leaves = static_cast<double>(plan.batch.leaves_per_rank());
   const double samples = static_cast<double>(plan.batch.micro_batch) * leaves;
   double kept = 0;
   for (const model::BlockStats& block : setting.model.blocks) kept += kept_bytes(block, s);
@@ -278,9 +277,34 @@ std::vector<ParameterGroup> decay_groups(const Setting& setting) {
   return groups;
 }
 
+/// Once ranks update alone no gradient travels, in whatever form.
+void check_exchange_before_local_steps(const config::RunConfig& config,
+                                       std::vector<Problem>& problems) {
+  const std::string exchange = exchange_name(config);
+  if (exchange == "fp32") return;
+  const std::int64_t until = config.parallel.local_steps_from;
+  const bool compresses = exchange == "powersgd";
+  const std::int64_t from = compresses ? powersgd_from(config) : 0;
+  if (from < until) return;
+  const std::string steps = "local_steps = " + std::to_string(config.parallel.local_steps);
+  std::string what = "changes nothing: with " + steps + " no gradient travels from step " +
+                     std::to_string(until) + " on (local_steps_from)";
+  if (until > 0) {
+    what += ", and powersgd begins at step " + std::to_string(from) +
+            (config.parallel.powersgd_from ? " (powersgd_from)" : " (schedule.warmup_steps)");
+  }
+  const std::string later = "set parallel.local_steps_from above " + std::to_string(from);
+  problems.push_back({"LS-6014", compresses ? "parallel.gradient_compression" : "precision.reduce",
+                      what,
+                      "drop it, " + later +
+                          (until > 0 ? ", or parallel.powersgd_from below " + std::to_string(until)
+                                     : ", or drop parallel.local_steps")});
+}
+
 /// What must be equal on all ranks is so only after an average.
 void check_local_steps(const config::RunConfig& config, std::vector<Problem>& problems) {
   const std::int64_t every = config.parallel.local_steps;
+  check_exchange_before_local_steps(config, problems);
   if (config.parallel.virtual_ranks) {
     problems.push_back({"LS-6010", "parallel.local_steps",
                         "virtual_ranks promises equal bits, which ranks that update alone cannot "

@@ -140,6 +140,8 @@ TEST(ExchangeCost, OfAMatrixIsItsFactorsWhereThatIsLess) {
   const ExchangeCost& cost = exchange_cost("powersgd");
   EXPECT_EQ(cost.bytes({{1000, 30, 10}, 300'032, false}, 4).sent, 4 * (4 * 1300 + 32));
   EXPECT_EQ(cost.bytes({{1000, 300}, 300'032, true}, 4).errors, 4 * 300'000);
+  EXPECT_EQ(cost.bytes({{1000, 300}, 300'032, true}, 4).staged, 4 * (4 * 1300 + 32 + 4 * 300))
+      << "what travels, and the right factor of the step before";
   EXPECT_EQ(cost.bytes({{6, 6}, 64, false}, 4).sent, 4 * 64);
   EXPECT_EQ(cost.bytes({{1000}, 1024, false}, 4).sent, 4 * 1024);
 }
@@ -157,6 +159,37 @@ TEST(DataParallelCost, LocalStepsSendTheStateNowAndThenAndSaveOnlyThen) {
   EXPECT_EQ(problems[0].code, "LS-6014");
   EXPECT_EQ(problems[0].fix, "set checkpoint.every = 30");
   EXPECT_EQ(problems[1].where, "run.check_gradients");
+}
+
+TEST(DataParallelCost, WhatTravelsInLessIsRefusedWhereLocalStepsLetNothingTravel) {
+  Case local(2);
+  local.config.parallel.local_steps = 8;
+  local.config.parallel.gradient_compression = config::Compression::powersgd;
+  const auto refused = [&] {
+    const std::vector<Problem> problems = local.check();
+    return problems.size() == 1 && problems.front().code == "LS-6014";
+  };
+  EXPECT_TRUE(refused()) << "local from step 0 on";
+  EXPECT_EQ(local.check().front().fix,
+            "drop it, set parallel.local_steps_from above 0, or drop parallel.local_steps");
+  local.config.parallel.local_steps_from = 50;
+  EXPECT_TRUE(local.check().empty()) << "powersgd acts in steps 0 to 49";
+  local.config.parallel.powersgd_from = 50;
+  EXPECT_TRUE(refused());
+  EXPECT_EQ(local.check().front().where, "parallel.gradient_compression");
+  EXPECT_EQ(local.check().front().fix,
+            "drop it, set parallel.local_steps_from above 50, or parallel.powersgd_from below 50");
+  local.config.parallel.powersgd_from.reset();
+  local.config.schedule.warmup_steps = 60;
+  EXPECT_TRUE(refused()) << "powersgd waits for the end of the warm-up";
+  local.config.parallel.gradient_compression = config::Compression::none;
+  local.config.precision.reduce = Dtype::bf16;
+  EXPECT_TRUE(local.check().empty()) << "gradients travel until step 50";
+  local.config.parallel.local_steps_from = 0;
+  EXPECT_TRUE(refused());
+  EXPECT_EQ(local.check().front().where, "precision.reduce");
+  local.config.parallel.local_steps = 1;
+  EXPECT_TRUE(local.check().empty());
 }
 
 TEST(DataParallelCost, KeepsOnePendingSumForEachTreeLevelOfTheRank) {

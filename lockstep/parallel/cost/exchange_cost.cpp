@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/saturated.h"
+#include "lockstep/parallel/plan/powersgd_rule.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -26,9 +27,9 @@ ExchangeBytes narrow(const ExchangedParameter& parameter, std::int64_t rank) {
   return {bytes, bytes, 0};
 }
 
-/// n rows, m columns: r (n + m) numbers, where that is less than n m.
-ExchangeBytes powersgd(const ExchangedParameter& parameter, std::int64_t powersgd_rank) {
-  ExchangeBytes raw = plain(parameter, powersgd_rank);
+/// n rows, m columns: r (n + m) numbers travel, and r m of the step before are kept to begin with.
+ExchangeBytes powersgd(const ExchangedParameter& parameter, std::int64_t wanted_rank) {
+  ExchangeBytes raw = plain(parameter, wanted_rank);
   raw.staged = raw.sent;
   if (parameter.shape.size() < 2) return raw;
   const std::int64_t rows = parameter.shape.front();
@@ -38,11 +39,12 @@ ExchangeBytes powersgd(const ExchangedParameter& parameter, std::int64_t powersg
     columns = columns * *size;
     all = all * *size;
   }
-  const std::int64_t rank = std::min({powersgd_rank, rows, columns.value()});
+  const std::int64_t rank = powersgd_rank(wanted_rank, rows, columns.value());
+  if (rank == 0) return raw;
   const std::int64_t factors = ((Saturated(rows) + columns) * rank).value();
-  if (factors >= all.value()) return raw;
   const std::int64_t sent = factors + parameter.padded - all.value();
-  return {bytes_of(sent, kFp32Bytes), bytes_of(sent, kFp32Bytes),
+  const std::int64_t start = (columns * rank).value();
+  return {bytes_of(sent, kFp32Bytes), bytes_of((Saturated(sent) + start).value(), kFp32Bytes),
           bytes_of(all.value(), kFp32Bytes)};
 }
 
@@ -50,7 +52,7 @@ constexpr auto kExchanges = std::to_array<ExchangeCost>({
     {"fp32", plain},
     {"bf16", narrow},
     {"fp16", narrow},
-    {"powersgd", powersgd},
+    {"powersgd", powersgd, true},
 });
 
 }  // namespace

@@ -18,13 +18,14 @@ struct ExchangedParameter {
 
 struct ExchangeBytes {
   std::int64_t sent = 0;    // handed to collectives by one rank in a step
-  std::int64_t staged = 0;  // kept for what is on its way
+  std::int64_t staged = 0;  // kept for what is on its way, and to begin the next step's with
   std::int64_t errors = 0;  // kept of what was left out
 };
 
 struct ExchangeCost {
   std::string_view name;  // as ParallelPlan::exchange; a row of parallel/exchange/registry.cpp
   ExchangeBytes (*bytes)(const ExchangedParameter& parameter, std::int64_t powersgd_rank);
+  bool stages_control = false;  // the control numbers behind the last bucket too
 };
 
 /// \pre there is such a row.

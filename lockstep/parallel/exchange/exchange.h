@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,11 +47,16 @@ class Exchange {
   virtual void adopt(const std::vector<BucketContent>& buckets) = 0;
   /// \param updates made before this step; the same on all ranks.
   virtual void begin_step(std::int64_t /*updates*/) {}
-  /// Collective, in the order of the buckets.
+  /// Collective, in the order of the buckets. When it throws for want of memory the bucket's
+  /// collective was not entered: it may be called again, and must be, or the others wait. What the
+  /// bucket holds then means nothing, so the step must be dropped.
   virtual void start(std::size_t bucket, const at::Tensor& gradients) = 0;
   /// Collective, in the order of the buckets, after all were started: the bucket holds its sum.
   /// \returns when the last collective of it ended: comm::Work::ended_ns().
   virtual std::int64_t finish(std::size_t bucket) = 0;
+  /// The first bucket of the step whose sum left the range of the type that it travelled in, where
+  /// that is less than fp32's. The same on all ranks. After all were finished.
+  [[nodiscard]] virtual std::optional<std::size_t> overflown() const { return std::nullopt; }
   /// The step just finished does not count, on any rank: nothing of it is carried on.
   virtual void drop_step() {}
 };

@@ -99,6 +99,29 @@ TEST(Exchange, SumsOverALargeBatchStayInFp16) {
   });
 }
 
+TEST(Exchange, ASumBeyondFp16IsFoundOnAllRanksAndForgottenInTheNextStep) {
+  test::run_ranks(2, [](comm::Group& group) {
+    for (const auto& [name, finds] :
+         {std::pair{"fp16", true}, std::pair{"bf16", false}, std::pair{"fp32", false}}) {
+      const auto exchange = make_exchange(name, {group});
+      auto buckets = contents();
+      buckets.insert(buckets.begin(), {"first", 10, {}, false});
+      exchange->adopt(buckets);
+      exchange->begin_step(0);
+      const auto tens = [](float value) { return at::full({10}, value); };
+      const at::Tensor whole = values(group.rank(), kMatrix + kVector);
+      at::Tensor large = whole.clone();
+      large[7] = 40'000.0F;  // each is in the range of fp16, their sum is not
+      exchange_all(*exchange, {tens(1), large, whole.clone()});
+      EXPECT_EQ(exchange->overflown(), finds ? std::optional<std::size_t>(1) : std::nullopt)
+          << name;
+      exchange->begin_step(1);
+      exchange_all(*exchange, {tens(1), whole.clone(), whole.clone()});
+      EXPECT_EQ(exchange->overflown(), std::nullopt) << name;
+    }
+  });
+}
+
 TEST(PowerSgd, AMatrixOfLowRankArrivesWhole) {
   test::run_ranks(2, [](comm::Group& group) {
     const auto exchange = make_exchange("powersgd", {group, comm::Order::any, 1, 2, 0, 7});

@@ -7,6 +7,7 @@
 
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/memory/category.h"
+#include "lockstep/optim/update.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -17,8 +18,10 @@ class NarrowExchange : public Exchange {
       : setting_(setting), type_(type), divisor_(divisor) {}
 
   void adopt(const std::vector<BucketContent>& buckets) override;
+  void begin_step(std::int64_t /*updates*/) override { overflown_.reset(); }
   void start(std::size_t bucket, const at::Tensor& gradients) override;
   std::int64_t finish(std::size_t bucket) override;
+  std::optional<std::size_t> overflown() const override { return overflown_; }
 
  private:
   struct Bucket {
@@ -28,9 +31,12 @@ class NarrowExchange : public Exchange {
     std::unique_ptr<comm::Work> work{};
   };
 
+  [[nodiscard]] bool take_fp16(const at::Tensor& into, const at::Tensor& wire) const;
+
   ExchangeSetting setting_;
   at::ScalarType type_;
   float divisor_;  // of what travels
+  std::optional<std::size_t> overflown_;
   at::Tensor wire_;
   std::vector<Bucket> buckets_;
 };
@@ -76,11 +82,20 @@ std::int64_t NarrowExchange::finish(std::size_t index) {
   const auto work = std::exchange(bucket.work, nullptr);
   work->wait();
   const at::Tensor gradients = std::exchange(bucket.gradients, {});
-  if (bucket.wire.defined()) {
+  if (!bucket.wire.defined()) return work->ended_ns();
+  if (type_ == at::kHalf) {
+    if (!take_fp16(gradients, bucket.wire) && !overflown_) overflown_ = index;
+  } else {
     gradients.copy_(bucket.wire);
-    if (divisor_ != 1) gradients.mul_(divisor_);
   }
   return work->ended_ns();
+}
+
+/// One pass: widens, multiplies and looks for what is not finite.
+bool NarrowExchange::take_fp16(const at::Tensor& into, const at::Tensor& wire) const {
+  return optim::take_gradient(into.mutable_data_ptr<float>(),
+                              reinterpret_cast<const Fp16Bits*>(wire.const_data_ptr<at::Half>()),
+                              into.numel(), divisor_, /*add=*/false);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "lockstep/comm/records/purpose.h"
 #include "lockstep/memory/category.h"
 #include "lockstep/parallel/exchange/orthogonal_rows.h"
+#include "lockstep/parallel/plan/powersgd_rule.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -67,10 +67,8 @@ class PowerSgdExchange : public Exchange {
   std::uint64_t drawn_ = 0;  // rows of random numbers so far, the same on all ranks
 };
 
-/// 0 = it would not become smaller.
 std::int64_t PowerSgdExchange::rank_of(const BucketMatrix& matrix) const {
-  const std::int64_t rank = std::min({setting_.powersgd_rank, matrix.rows, matrix.columns});
-  return rank * (matrix.rows + matrix.columns) < matrix.rows * matrix.columns ? rank : 0;
+  return parallel::powersgd_rank(setting_.powersgd_rank, matrix.rows, matrix.columns);
 }
 
 PowerSgdExchange::Bucket PowerSgdExchange::plan(const BucketContent& content) {

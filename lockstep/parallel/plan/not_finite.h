@@ -5,6 +5,8 @@
 namespace lockstep::parallel {
 
 struct NotFinite {
+  static constexpr int kNoRank = -1;  // of a sum over all ranks
+
   int rank = 0;
   std::string where;  // "output of blocks.3", "the loss", "gradient of blocks.3.fc2.weight"
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "lockstep/parallel/plan/powersgd_rule.h"
+
 namespace lockstep::parallel {
 namespace {
 
@@ -26,11 +28,10 @@ void apply_data_parallel(const BuildSetting& setting, SessionParts& parts) {
   options.reducer.exchange = plan.exchange;
   options.reducer.exchange_weight = std::exp2(std::ceil(std::log2(batch_weight(setting))));
   options.reducer.powersgd_rank = setting.config.parallel.powersgd_rank;
-  options.reducer.powersgd_from =
-      setting.config.parallel.powersgd_from.value_or(setting.config.schedule.warmup_steps);
+  options.reducer.powersgd_from = powersgd_from(setting.config);
   options.reducer.seed = static_cast<std::uint64_t>(setting.config.run.seed);
   options.reducer.ordered = plan.batch.ordered;
-  options.reducer.leaves = plan.batch.leaves / plan.batch.data_ranks;
+  options.reducer.leaves = plan.batch.leaves_per_rank();
   options.reducer.static_graph = setting.config.parallel.static_graph;
   parts.replica = std::make_unique<DataParallel>(model::named_parameters(*parts.model),
                                                  model::named_buffers(*parts.model),

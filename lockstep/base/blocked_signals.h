@@ -2,7 +2,7 @@
 #pragma once
 #include <signal.h>
 
-namespace lockstep::launch {
+namespace lockstep {
 
 class BlockedSignals {
  public:
@@ -19,4 +19,4 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-}  // namespace lockstep::launch
+}  // namespace lockstep

@@ -1,0 +1,188 @@
+#include "lockstep/cli/launch_hosts.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <random>
+#include <utility>
+
+#include "lockstep/base/json_fields.h"
+#include "lockstep/base/shell_word.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/cli/parser.h"
+#include "lockstep/starters/hostfile.h"
+#include "lockstep/starters/remote_agent.h"
+
+extern char** environ;
+
+namespace lockstep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Said anew for each host, or meant for this process alone.
+constexpr auto kNotHandedOn = std::to_array<std::string_view>(
+    {"--hosts", "--hostfile", "--nnodes", "--nproc-per-node", "--node-rank", "--rdzv-backend",
+     "--rdzv-endpoint", "--rdzv-id", "--master-addr", "--master-port", "--standalone", "--dry-run",
+     "--ssh-port", "--ssh-identity", "--ssh-config", "--remote-program", "--help", "--local-addr"});
+
+constexpr int kRendezvousPort = 29400;  // torchrun's
+
+std::string random_hex(std::size_t digits) {
+  std::random_device device;  // the kernel's generator
+  std::string text;
+  while (text.size() < digits) text += "0123456789abcdef"[device() % 16];
+  return text;
+}
+
+std::vector<starters::HostSlots> hosts_of(const launch::LaunchOptions& options) {
+  if (!options.hostfile.empty()) return starters::read_hostfile(options.hostfile);
+  starters::HostList list = starters::parse_host_list(options.hosts);
+  if (!list.problems.empty()) throw UsageError(std::move(list.problems));
+  return std::move(list.hosts);
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> environment;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one)
+    environment.emplace_back(*one);
+  return environment;
+}
+
+/// Of this process those that ranks of every host should see, then the lines of .deepspeed_env in
+/// the home and the working folder (DS_ENV_FILE names another file), as DeepSpeed's launcher has
+/// it.
+std::vector<std::string> variables_for_hosts(const Context& context) {
+  std::vector<std::string> variables = starters::passed_on(own_environment());
+  const auto text_of = [&](const char* name) {
+    const char* value = context.get_env ? context.get_env(name) : nullptr;
+    return std::string(value == nullptr ? "" : value);
+  };
+  const std::string named = text_of("DS_ENV_FILE");
+  const std::string name = named.empty() ? ".deepspeed_env" : named;
+  std::vector<Problem> problems;
+  for (const fs::path& path : {fs::path(text_of("HOME")) / name, fs::path(name)}) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) continue;
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    starters::VariableLines lines = starters::parse_variable_lines(text, path.string());
+    variables.insert(variables.end(), lines.variables.begin(), lines.variables.end());
+    problems.insert(problems.end(), lines.problems.begin(), lines.problems.end());
+  }
+  if (!problems.empty()) throw UsageError(std::move(problems));
+  return variables;
+}
+
+/// Where the launchers meet: as named, else at the first host.
+std::string endpoint_of(const launch::LaunchOptions& options, const std::string& first) {
+  if (options.rdzv_endpoint) {
+    const int port = options.rdzv_endpoint->port;
+    return address_text(options.rdzv_endpoint->host, port < 0 ? kRendezvousPort : port);
+  }
+  return address_text(first, options.master_port.value_or(kRendezvousPort));
+}
+
+/// The flags of this call that mean the same on every host.
+std::vector<std::string> handed_on(const Args& args) {
+  std::vector<std::string> words;
+  for (const Flag& flag : all_flags(*find_command("launch"))) {
+    const bool stays =
+        std::find(kNotHandedOn.begin(), kNotHandedOn.end(), flag.name) != kNotHandedOn.end();
+    if (stays || !args.has(flag.name)) continue;
+    words.emplace_back(flag.name);
+    if (!flag.value.empty()) words.push_back(args.text(flag.name));
+  }
+  return words;
+}
+
+/// A host that failed, for people; with --json the one document.
+Exit report_end(const starters::SshJobResult& result, const Context& context) {
+  if (!result.first_failure) return result.exit;
+  if (context.json) throw Error(result.exit, {*result.first_failure});
+  context.err << to_text({*result.first_failure}) << std::flush;
+  return result.exit;
+}
+
+void print_job(const starters::SshJobOptions& job, const Context& context) {
+  nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
+  for (const starters::RemoteAgent& agent : job.agents) {
+    nlohmann::ordered_json environment = nlohmann::ordered_json::object();
+    for (const std::string& one : agent.order.environment) {
+      environment[one.substr(0, one.find('='))] = one.substr(one.find('=') + 1);
+    }
+    hosts.push_back({{"host", agent.host},
+                     {"command", agent.order.command},
+                     {"folder", agent.order.folder},
+                     {"environment", std::move(environment)}});
+    if (context.json) continue;
+    context.out << "on " << agent.host << ", in " << agent.order.folder << "\n  "
+                << shell_line(agent.order.command) << '\n';
+    for (const std::string& one : agent.order.environment) {
+      context.out << "    " << one.substr(0, one.find('=') + 1)
+                  << shell_word(one.substr(one.find('=') + 1)) << '\n';
+    }
+  }
+  if (context.json) context.out << to_line({{"hosts", std::move(hosts)}});
+  context.out << (context.json ? "\n" : "") << std::flush;
+}
+
+}  // namespace
+
+starters::SshJobOptions job_on_hosts(const Args& args, const Context& context,
+                                     const launch::LaunchOptions& options) {
+  const std::vector<starters::HostSlots> hosts = hosts_of(options);
+  const auto count = static_cast<int>(hosts.size());
+  starters::SshJobOptions job;
+  job.program = context.program_path;
+  job.own_environment = own_environment();
+  job.ssh.port = static_cast<int>(args.integer("--ssh-port").value_or(0));
+  job.ssh.identity = args.text("--ssh-identity");
+  job.ssh.config_file = args.text("--ssh-config");
+  job.ssh.remote_program = args.text("--remote-program");
+  const int least = args.has("--nnodes") ? std::min(options.nnodes.least, count) : count;
+  job.ends_together = least == count;
+  const std::string nodes = std::to_string(least) + ":" + std::to_string(count);
+  const std::string id = options.rdzv_id == "none" ? random_hex(32) : options.rdzv_id;
+  const std::string secret = random_hex(64);
+  const std::string program = job.ssh.remote_program.empty() ? job.program : job.ssh.remote_program;
+  for (int node = 0; node < count; ++node) {
+    const starters::HostSlots& host = hosts[static_cast<std::size_t>(node)];
+    starters::AgentOrder order;
+    order.command = {
+        program, "launch", "--nproc-per-node",
+        host.slots > 0 ? std::to_string(host.slots) : args.text("--nproc-per-node", "1")};
+    if (count > 1) {
+      order.command.insert(
+          order.command.end(),
+          {"--nnodes", least == count ? std::to_string(count) : nodes, "--node-rank",
+           std::to_string(node), "--rdzv-backend", "c10d", "--rdzv-endpoint",
+           endpoint_of(options, hosts.front().name), "--rdzv-id", id});
+    }
+    for (const std::string& word : handed_on(args)) order.command.push_back(word);
+    order.command.insert(order.command.end(), options.program.begin(), options.program.end());
+    order.environment = variables_for_hosts(context);
+    order.folder = fs::current_path();
+    if (count > 1) {
+      order.secret = secret;
+      order.environment.push_back(std::string("PET_JOB_SECRET=") + starters::kSecretDescriptor);
+    }
+    job.agents.push_back({host.name, std::move(order)});
+  }
+  return job;
+}
+
+Exit launch_on_hosts(const Args& args, const Context& context,
+                     const launch::LaunchOptions& options) {
+  const starters::SshJobOptions job = job_on_hosts(args, context, options);
+  if (args.has("--dry-run")) {
+    print_job(job, context);
+    return Exit::ok;
+  }
+  return report_end(starters::run_over_ssh(job), context);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,186 @@
+#include "lockstep/launch/hosts_session.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/fd.h"
+#include "lockstep/base/socket_address.h"
+#include "lockstep/launch/equal_environment.h"
+#include "lockstep/rendezvous/board_session.h"
+#include "lockstep/rendezvous/etcd_board.h"
+#include "lockstep/rendezvous/job_secret.h"
+#include "lockstep/rendezvous/static_session.h"
+#include "lockstep/rendezvous/tcp_board.h"
+#include "lockstep/topology/proc_text.h"
+
+namespace lockstep::launch {
+namespace {
+
+constexpr int kStaticPort = 29500;  // torch/distributed/run.py 2.11
+constexpr int kC10dPort = 29400;
+constexpr int kEtcdPort = 2379;
+
+/// What the kernel would send from to reach `address`; nothing is sent. Empty = no way there.
+std::string source_towards(const SocketAddress& address) {
+  const Fd socket(::socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), address.get(), address.length) != 0) return "";
+  SocketAddress own;
+  own.length = sizeof own.storage;
+  auto* const raw = reinterpret_cast<sockaddr*>(&own.storage);
+  if (::getsockname(socket.get(), raw, &own.length) != 0) return "";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* bytes = raw->sa_family == AF_INET
+                          ? static_cast<const void*>(&reinterpret_cast<sockaddr_in*>(raw)->sin_addr)
+                          : &reinterpret_cast<sockaddr_in6*>(raw)->sin6_addr;
+  return ::inet_ntop(raw->sa_family, bytes, text.data(), text.size()) == nullptr ? "" : text.data();
+}
+
+std::string own_address(const Endpoint& meeting) {
+  for (const SocketAddress& address : resolve(meeting.host, meeting.port)) {
+    std::string own = source_towards(address);
+    if (!own.empty()) return own;
+  }
+  throw EnvironmentFault({"LS-3002", address_text(meeting.host, meeting.port),
+                          "no way leads there from this host",
+                          "`ip route` lists the ways; --local-addr names this host's address"});
+}
+
+/// Free a moment ago: the store of a round is opened there when this host comes first.
+int free_port(const std::string& address) { return listen_on(address, 0).port; }
+
+double seconds_of(const LaunchOptions& options, const char* key, double otherwise) {
+  const auto found = options.rdzv_conf.find(key);
+  if (found == options.rdzv_conf.end()) return otherwise;
+  char* end = nullptr;
+  const double seconds = std::strtod(found->second.c_str(), &end);
+  if (end != found->second.c_str() && *end == '\0' && seconds >= 0) return seconds;
+  throw UsageError({{"LS-1013", "--rdzv-conf",
+                     std::string(key) + " is \"" + found->second + "\", not a number of seconds",
+                     "write " + std::string(key) + "=60"}});
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+rendezvous::NodeSettings rules(const AgentSettings& settings) {
+  const LaunchOptions& options = settings.options;
+  rendezvous::NodeSettings rules;
+  rules.run_id = settings.run_id;
+  rules.min_nodes = options.nnodes.least;
+  rules.max_nodes = options.nnodes.most;
+  rules.max_restarts = options.max_restarts;
+  rules.join_timeout_s = seconds_of(options, "join_timeout", rules.join_timeout_s);
+  if (options.rdzv_backend == RdzvBackend::fixed) {
+    rules.join_timeout_s = seconds_of(options, "timeout", rules.join_timeout_s);
+  }
+  rules.last_call_s = seconds_of(options, "last_call_timeout", rules.last_call_s);
+  rules.ours = settings.program.is_ours;
+  rules.may_differ = options.may_differ;
+  return rules;
+}
+
+/// \throws UsageError, EnvironmentFault: LS-3061.
+rendezvous::Secret secret_of(const LaunchOptions& options) {
+  rendezvous::SecretSource source;
+  source.named = options.job_secret;
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path folder = config != nullptr && *config != '\0' ? config : "";
+  if (folder.empty()) folder = std::filesystem::path(home == nullptr ? "/" : home) / ".config";
+  source.default_file = folder / "lockstep" / "job-secret";
+  return rendezvous::load_secret(source);
+}
+
+std::unique_ptr<rendezvous::Board> make_board(const AgentSettings& settings,
+                                              const Endpoint& meeting,
+                                              const rendezvous::NodeSettings& rules,
+                                              const std::string& agent,
+                                              const OnWaiting& on_waiting) {
+  if (settings.options.rdzv_backend == RdzvBackend::etcd) {
+    rendezvous::EtcdBoardOptions options;
+    options.endpoints = {{meeting.host, meeting.port}};
+    options.prefix = "lockstep/" + settings.run_id;
+    options.agent = agent;
+    options.on_waiting = on_waiting;
+    return std::make_unique<rendezvous::EtcdBoard>(std::move(options));
+  }
+  rendezvous::TcpBoardOptions options;
+  options.endpoint = {meeting.host, meeting.port};
+  options.agent = agent;
+  options.key = rendezvous::job_key(secret_of(settings.options), settings.run_id);
+  options.on_waiting = on_waiting;
+  options.on_note = settings.say;
+  options.times.join = milliseconds(rules.join_timeout_s);
+  return std::make_unique<rendezvous::TcpBoard>(std::move(options));
+}
+
+std::unique_ptr<rendezvous::Session> make_static_session(const AgentSettings& settings,
+                                                         const Endpoint& meeting,
+                                                         rendezvous::Agent agent,
+                                                         const OnWaiting& on_waiting) {
+  rendezvous::StaticSettings fixed;
+  if (agent.node_rank < 0) agent.node_rank = 0;
+  fixed.agent = std::move(agent);
+  fixed.job = rules(settings);
+  fixed.endpoint = {meeting.host, meeting.port};
+  const char* identical = std::getenv("TORCH_ELASTIC_WORKER_IDENTICAL");
+  fixed.workers_identical = identical != nullptr && std::string_view(identical) == "1";
+  fixed.reach.join = milliseconds(fixed.job.join_timeout_s);
+  fixed.on_waiting = on_waiting;
+  fixed.on_note = settings.say;
+  return std::make_unique<rendezvous::StaticSession>(std::move(fixed));
+}
+
+}  // namespace
+
+Endpoint meeting_place(const LaunchOptions& options) {
+  const bool is_fixed = options.rdzv_backend == RdzvBackend::fixed;
+  if (is_fixed && !options.rdzv_endpoint) {
+    return {options.master_addr, options.master_port.value_or(kStaticPort)};
+  }
+  if (!options.rdzv_endpoint) {
+    throw UsageError({{"LS-1013", "--rdzv-endpoint", "several hosts need a place to meet",
+                       "name one of the hosts on all of them: --rdzv-endpoint HOST:" +
+                           std::to_string(kC10dPort)}});
+  }
+  Endpoint meeting = *options.rdzv_endpoint;
+  if (meeting.port >= 0) return meeting;
+  meeting.port = is_fixed                                    ? kStaticPort
+                 : options.rdzv_backend == RdzvBackend::etcd ? kEtcdPort
+                                                             : kC10dPort;
+  return meeting;
+}
+
+std::unique_ptr<rendezvous::Session> make_hosts_session(AgentSettings& settings,
+                                                        rendezvous::Agent agent,
+                                                        const OnWaiting& on_waiting) {
+  const Endpoint meeting = meeting_place(settings.options);
+  if (agent.address.empty()) agent.address = own_address(meeting);
+  agent.equal = equal_environment(settings);
+  if (settings.options.rdzv_backend == RdzvBackend::fixed) {
+    return make_static_session(settings, meeting, std::move(agent), on_waiting);
+  }
+  settings.store_port = free_port(agent.address);
+  agent.store_port = settings.store_port;
+  const rendezvous::NodeSettings job = [&] {
+    rendezvous::NodeSettings own = rules(settings);
+    own.ends_with_leader = settings.options.rdzv_backend == RdzvBackend::c10d;
+    return own;
+  }();
+  auto board = make_board(settings, meeting, job, agent.id, on_waiting);
+  return std::make_unique<rendezvous::BoardSession>(std::move(board), std::move(agent), job,
+                                                    settings.say);
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,323 @@
+#include "lockstep/launch/launch_options.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+#include "lockstep/base/nearest.h"
+#include "lockstep/launch/local_job.h"
+#include "lockstep/topology/proc_text.h"
+
+namespace lockstep::launch {
+namespace {
+
+constexpr int kMostPort = 65535;
+constexpr std::size_t kMostShown = 64;  // of a wrong value
+
+/// A value and where it stood: "--nnodes" or "PET_NNODES".
+struct Given {
+  std::string text;
+  std::string where;
+};
+
+class Reader {
+ public:
+  Reader(const LaunchWords& words, const DeviceCounts& counts) : words_(words), counts_(counts) {}
+
+  ReadLaunch read() {
+    result_.options.program = words_.program;
+    read_size();
+    read_rendezvous();
+    read_program();
+    read_output();
+    read_binding();
+    read_signals();
+    note_meaningless();
+    check_together();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] std::optional<Given> given(std::string_view flag) const {
+    const auto found = words_.flags.find(flag);
+    if (found != words_.flags.end()) return Given{found->second, std::string(flag)};
+    const std::string name = pet_name(flag);
+    const char* value = words_.get_env ? words_.get_env(name.c_str()) : nullptr;
+    if (value == nullptr || *value == '\0') return std::nullopt;  // unset in a pod's template
+    return Given{value, name};
+  }
+
+  void refuse(const Given& value, std::string fix) {
+    refuse(value.where, "cannot be " + value.text.substr(0, kMostShown), std::move(fix));
+  }
+  void refuse(std::string where, std::string what, std::string fix) {
+    result_.problems.push_back({"LS-1013", std::move(where), std::move(what), std::move(fix)});
+  }
+  void note(std::string text) { result_.notes.push_back(std::move(text)); }
+
+  /// What `parse` makes of a flag's value, or nothing.
+  template <typename Parse>
+  auto parsed(std::string_view flag, Parse parse, const std::string& fix)
+      -> decltype(parse(std::string_view())) {
+    const auto value = given(flag);
+    if (!value) return std::nullopt;
+    auto result = parse(std::string_view(value->text));
+    if (!result) refuse(*value, fix);
+    return result;
+  }
+
+  std::optional<int> number(std::string_view flag, int least, int most) {
+    return parsed(
+        flag,
+        [&](std::string_view text) {
+          const auto count = parse_count(text);
+          return count && *count >= least && *count <= most ? count : std::nullopt;
+        },
+        "use a whole number from " + std::to_string(least) +
+            (most < kAnyCount ? " to " + std::to_string(most) : " up"));
+  }
+
+  void text(std::string_view flag, std::string& target) {
+    if (auto value = given(flag)) target = std::move(value->text);
+  }
+
+  bool is_on(std::string_view flag) {
+    return parsed(flag, parse_switch, "use 1 or 0").value_or(false);
+  }
+
+  /// The place of a flag's word in `names`, or nothing.
+  template <std::size_t kCount>
+  std::optional<std::size_t> word(std::string_view flag,
+                                  const std::array<std::string_view, kCount>& names) {
+    const auto value = given(flag);
+    if (!value) return std::nullopt;
+    const auto found = std::find(names.begin(), names.end(), value->text);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+    refuse(*value, did_you_mean(value->text, names, "use " + joined(names)));
+    return std::nullopt;
+  }
+
+  template <std::size_t kCount>
+  static std::string joined(const std::array<std::string_view, kCount>& names) {
+    std::string text;
+    for (const auto name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+    return text;
+  }
+
+  void read_size() {
+    LaunchOptions& options = result_.options;
+    if (const auto nodes = parsed("--nnodes", parse_nodes,
+                                  "use a number of hosts, or MIN:MAX with MIN at least 1")) {
+      options.nnodes = *nodes;
+    }
+    read_nproc();
+    options.node_rank = number("--node-rank", 0, kAnyCount);
+    options.max_restarts = number("--max-restarts", 0, kAnyCount).value_or(0);
+    text("--role", options.role);
+    text("--hostfile", options.hostfile);
+    text("--hosts", options.hosts);
+  }
+
+  void read_nproc() {
+    constexpr std::string_view kFlag = "--nproc-per-node";
+    const auto value = given(kFlag);
+    if (!value) return;
+    if (const auto count = parse_count(value->text)) {
+      result_.options.nproc_per_node = *count;
+      if (*count < 1 || *count > kMostRanksOfAHost) {
+        refuse(*value, "a host runs 1 to " + std::to_string(kMostRanksOfAHost) + " ranks");
+      }
+      return;
+    }
+    constexpr auto kWords = std::to_array<std::string_view>({"auto", "cpu", "gpu", "xpu"});
+    const auto word = std::find(kWords.begin(), kWords.end(), value->text);
+    if (word == kWords.end()) {
+      return refuse(*value,
+                    did_you_mean(value->text, kWords, "use a number, auto, cpu, gpu or xpu"));
+    }
+    result_.options.nproc_per_node = count_devices(*value);
+  }
+
+  int count_devices(const Given& value) {
+    const auto ask = [](const std::function<int()>& count) { return count ? count() : 0; };
+    int count = 0;
+    if (value.text == "gpu" || value.text == "auto") count = ask(counts_.gpus);
+    if (value.text == "xpu") count = ask(counts_.xpus);
+    if (value.text == "cpu" || (value.text == "auto" && count == 0)) {
+      count = std::max(1, ask(counts_.cores));
+    }
+    if (count == 0) {
+      refuse(value.where, "is " + value.text + ", but this host has none",
+             "name a number, or use cpu");
+    }
+    return std::clamp(count, 1, kMostRanksOfAHost);
+  }
+
+  void read_rendezvous() {
+    LaunchOptions& options = result_.options;
+    constexpr auto kBackends =
+        std::to_array<std::string_view>({"static", "c10d", "etcd", "etcd-v2"});
+    constexpr std::array kMeaning{RdzvBackend::fixed, RdzvBackend::c10d, RdzvBackend::etcd,
+                                  RdzvBackend::etcd};
+    if (const auto backend = word("--rdzv-backend", kBackends)) {
+      options.rdzv_backend = kMeaning.at(*backend);
+    }
+    options.rdzv_endpoint = parsed("--rdzv-endpoint", parse_endpoint, "use HOST or HOST:PORT");
+    text("--rdzv-id", options.rdzv_id);
+    if (auto settings = parsed("--rdzv-conf", parse_settings, "use KEY=VALUE,KEY=VALUE")) {
+      options.rdzv_conf = std::move(*settings);
+    }
+    options.standalone = is_on("--standalone");
+    if (const auto address = parsed("--master-addr", parse_endpoint, "use a host name or address"))
+      options.master_addr = address->host;
+    options.master_port = number("--master-port", 0, kMostPort);
+    text("--local-addr", options.local_addr);
+    text("--job-secret", options.job_secret);
+    std::string fields;
+    text("--may-differ", fields);
+    for (const std::string& field : parse_filters(fields)) options.may_differ.insert(field);
+  }
+
+  void read_program() {
+    LaunchOptions& options = result_.options;
+    options.module = is_on("--module");
+    options.no_python = is_on("--no-python");
+    options.run_path = is_on("--run-path");
+    constexpr auto kWords = std::to_array<std::string_view>({"dash", "underscore"});
+    if (const auto flag = word("--pass-local-rank", kWords)) {
+      options.pass_local_rank = *flag == 0 ? RankFlag::dash : RankFlag::underscore;
+    }
+  }
+
+  void read_output() {
+    LaunchOptions& options = result_.options;
+    text("--log-dir", options.log_dir);
+    const std::string fix =
+        "use 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or RANK:STREAMS,... as in 0:3,1:0";
+    if (auto streams = parsed("--redirects", parse_streams, fix)) options.redirects = *streams;
+    if (auto streams = parsed("--tee", parse_streams, fix)) options.tee = *streams;
+    if (auto ranks = parsed("--local-ranks-filter", parse_ranks, "use local ranks, as in 0,2"))
+      options.local_ranks_filter = std::move(*ranks);
+    std::string filters;
+    text("--duplicate-stdout-filters", filters);
+    options.stdout_filters = parse_filters(filters);
+    filters.clear();
+    text("--duplicate-stderr-filters", filters);
+    options.stderr_filters = parse_filters(filters);
+    const char* prefix =
+        words_.get_env ? words_.get_env("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE") : nullptr;
+    if (prefix != nullptr && *prefix != '\0') options.line_prefix = prefix;
+  }
+
+  void read_binding() {
+    LaunchOptions& options = result_.options;
+    constexpr auto kModes =
+        std::to_array<std::string_view>({"node", "socket", "exclusive", "core-complex"});
+    constexpr std::array kMeaning{CoreBinding::node, CoreBinding::socket, CoreBinding::exclusive,
+                                  CoreBinding::core_complex};
+    if (const auto mode = word("--numa-binding", kModes)) options.binding = kMeaning.at(*mode);
+    if (is_on("--bind-cores")) {
+      if (options.binding != CoreBinding::none) {
+        refuse("--bind-cores", "contradicts --numa-binding", "keep one of the two");
+      }
+      options.binding = CoreBinding::cores;
+    }
+    options.virtual_local_rank = is_on("--virtual-local-rank");
+  }
+
+  void read_signals() {
+    const Given names =
+        given("--signals-to-handle").value_or(Given{"SIGTERM,SIGINT,SIGHUP,SIGQUIT", ""});
+    for (const std::string& name : split(names.text, ',')) {
+      if (const auto number = parse_signal(name)) {
+        result_.options.stop_signals.push_back(*number);
+      } else {
+        constexpr auto kUsual = std::to_array<std::string_view>(
+            {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"});
+        refuse(names.where, "cannot hold " + name.substr(0, kMostShown),
+               did_you_mean(name, kUsual, "name signals that a process may handle: SIGUSR1"));
+      }
+    }
+  }
+
+  /// What torchrun's own workings need and ours do not.
+  void note_meaningless() {
+    constexpr auto kMethods = std::to_array<std::string_view>({"spawn", "fork", "forkserver"});
+    const bool good_method = !given("--start-method") || word("--start-method", kMethods);
+    if (good_method) note_unread("--start-method", "ranks are programs, started by fork and exec");
+    if (parsed("--monitor-interval", parse_seconds, "use a number of seconds")) {
+      note_unread("--monitor-interval", "the end of a rank is seen at once");
+    }
+    const auto handler = given("--event-log-handler");
+    if (handler && handler->text != "null") {
+      note_unread("--event-log-handler", "it names a Python object");
+    }
+    note_unread("--logs-specs", "it names a Python object");
+    const char* timer = words_.get_env ? words_.get_env("TORCHELASTIC_ENABLE_FILE_TIMER") : nullptr;
+    if (timer != nullptr && std::string_view(timer) == "1") {
+      note("TORCHELASTIC_ENABLE_FILE_TIMER is not read: there is no timer of that kind here");
+    }
+  }
+
+  void note_unread(std::string_view flag, const std::string& why) {
+    if (const auto value = given(flag)) note(value->where + " is not read: " + why);
+  }
+
+  static std::optional<double> parse_seconds(std::string_view text) {
+    double seconds = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    const bool good = error == std::errc() && end == text.data() + text.size() && seconds >= 0;
+    return good ? std::optional(seconds) : std::nullopt;
+  }
+
+  /// Values that are good alone, but not beside each other.
+  void check_together() {
+    LaunchOptions& options = result_.options;
+    if (options.module && options.no_python && !options.run_path) {
+      refuse("--module", "contradicts --no-python", "a module runs under Python: keep one of them");
+    }
+    if (options.standalone && options.spans_hosts()) {
+      refuse("--standalone", "is for one host, and --nnodes says more", "leave one of the two out");
+    }
+    if (options.standalone) options.rdzv_endpoint.reset();
+    if (!options.hosts.empty() && !options.hostfile.empty()) {
+      refuse("--hosts", "contradicts --hostfile", "name the hosts in one place");
+    }
+    const bool is_fixed = options.rdzv_backend == RdzvBackend::fixed && !options.standalone;
+    if (is_fixed && options.nnodes.least != options.nnodes.most) {
+      refuse("--nnodes", "is a range, and the static rendezvous has a fixed number of hosts",
+             "add --rdzv-backend c10d, or name one number");
+    }
+    if (is_fixed && options.node_rank.value_or(0) >= options.nnodes.most) {
+      refuse("--node-rank",
+             "is " + std::to_string(*options.node_rank) + " of " +
+                 std::to_string(options.nnodes.most) + " hosts",
+             "hosts count from 0; --nnodes says how many there are");
+    }
+  }
+
+  static constexpr int kAnyCount = 1'000'000'000;
+
+  const LaunchWords& words_;
+  const DeviceCounts& counts_;
+  ReadLaunch result_;
+};
+
+}  // namespace
+
+std::string pet_name(std::string_view flag) {
+  std::string name = "PET_";
+  for (const char c : flag.substr(std::min<std::size_t>(2, flag.size()))) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+ReadLaunch read_launch_options(const LaunchWords& words, const DeviceCounts& counts) {
+  return Reader(words, counts).read();
+}
+
+}  // namespace lockstep::launch

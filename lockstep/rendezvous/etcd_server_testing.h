@@ -1,0 +1,82 @@
+// A real etcd on loopback with a scratch folder, for tests.
+#pragma once
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/socket.h"
+#include "lockstep/rendezvous/endpoint.h"
+#include "lockstep/rendezvous/etcd_client.h"
+#include "tests/support/eventually.h"
+#include "tests/support/scratch_folder.h"
+
+namespace lockstep::rendezvous {
+
+class EtcdServer {
+ public:
+  EtcdServer() : client_port_(listen_on("127.0.0.1", 0).port) {
+    peer_port_ = listen_on("127.0.0.1", 0).port;
+    start();
+  }
+  EtcdServer(const EtcdServer&) = delete;
+  EtcdServer& operator=(const EtcdServer&) = delete;
+  ~EtcdServer() { end(); }
+
+  [[nodiscard]] std::vector<Endpoint> endpoints() const { return {{"127.0.0.1", client_port_}}; }
+
+  /// With what it had stored when it ended. Waits until it answers.
+  void start() {
+    const std::string client = "http://127.0.0.1:" + std::to_string(client_port_);
+    const std::string peer = "http://127.0.0.1:" + std::to_string(peer_port_);
+    const std::string data = folder_.file("data");
+    const std::string log = folder_.file("log");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+      ::dup2(out, 1);
+      ::dup2(out, 2);
+      ::execlp("etcd", "etcd", "--data-dir", data.c_str(), "--listen-client-urls", client.c_str(),
+               "--advertise-client-urls", client.c_str(), "--listen-peer-urls", peer.c_str(),
+               "--initial-advertise-peer-urls", peer.c_str(), "--initial-cluster",
+               ("default=" + peer).c_str(), nullptr);
+      ::_exit(127);
+    }
+    EtcdClient client_of_test(endpoints());
+    const bool answers = test::eventually([&] {
+      if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
+        pid_ = -1;
+        throw std::runtime_error("etcd ended: apt-get install etcd-server (tools/setup.sh)");
+      }
+      try {
+        return client_of_test.grant_lease(std::chrono::seconds(1)) != 0;
+      } catch (const EtcdTrouble&) {
+        return false;
+      }
+    });
+    if (!answers) throw std::runtime_error("etcd does not answer");
+  }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  void pause() const { ::kill(pid_, SIGSTOP); }
+  void resume() const { ::kill(pid_, SIGCONT); }
+
+ private:
+  test::ScratchFolder folder_;
+  int client_port_ = 0;
+  int peer_port_ = 0;
+  pid_t pid_ = -1;
+};
+
+}  // namespace lockstep::rendezvous
