@@ -90,11 +90,15 @@ fuzz: ## libFuzzer on every parser, SECONDS_PER_TARGET=60 each
 
 SEQUENCES = LOCKSTEP_TEST_SEQUENCES=10000 LOCKSTEP_TEST_SEED=$$(date +%s) $(BIN)/lockstep_comm_shm_test
 
+MEMBERSHIP = LOCKSTEP_TEST_JOBS=10000 LOCKSTEP_TEST_LARGE_JOBS=20 LOCKSTEP_TEST_SEED=$$(date +%s) \
+             $(BIN)/lockstep_rendezvous_test
+
 BAD_CABLE = LOCKSTEP_TEST_BAD_CABLE_S=300 $(BIN)/fault_test
 
-soak: programs ## 10,000 random sequences of collectives, 5 minutes of a bad network, kills for MINUTES=10
-	@cmake --build --preset release --target lockstep_comm_shm_test fault_test
+soak: programs ## 10,000 random sequences of collectives, as many jobs of simulated hosts, 5 minutes of a bad network, kills for MINUTES=10
+	@cmake --build --preset release --target lockstep_comm_shm_test lockstep_rendezvous_test fault_test
 	@$(SEQUENCES) --gtest_brief=1 --gtest_filter='Sequences.*'
+	@$(MEMBERSHIP) --gtest_brief=1 --gtest_filter='Simulator.*Jobs*'
 	@$(BAD_CABLE) --gtest_brief=1 --gtest_filter='TwoHostsOverABadCable.*'
 	@tools/soak.py --minutes $(MINUTES)
 

@@ -74,9 +74,11 @@ def peer_run(work, mode):
     return next(json.loads(line) for line in lines if line.startswith("{"))
 
 
-def best_mode(work, note):
+def best_mode(work, modes, note):
     """DDP's faster mode for this work."""
-    rates = {mode: peer_run(work, mode)["per_s"] for mode in PEER_MODES}
+    if len(modes) == 1:
+        return modes[0]
+    rates = {mode: peer_run(work, mode)["per_s"] for mode in modes}
     note(f"DDP's modes: {work:14s} " + "  ".join(f"{mode} {rate:.1f}/s" for mode, rate in rates.items()))
     return max(rates, key=rates.get)
 
@@ -141,9 +143,9 @@ def startup_s(lockstep, work):
     return ours, peer
 
 
-def compare(lockstep, works, rounds, note):
+def compare(lockstep, works, modes, rounds, note):
     """work -> (DDP's mode, [(ours, peer), ...]); who goes first changes every round."""
-    pairs = {work: (best_mode(work, note), []) for work in works}
+    pairs = {work: (best_mode(work, modes, note), []) for work in works}
     for number in range(rounds):
         for work, (mode, values) in pairs.items():
             sides = [lambda: our_run(lockstep, work), lambda: peer_run(work, mode)]
@@ -196,6 +198,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--works", default=",".join(WORKS), help="comma-separated (default: all)")
+    parser.add_argument("--modes", default=",".join(PEER_MODES), help="of DDP, of which the faster counts (default: all)")
     parser.add_argument("--lockstep", default=ROOT / "build/release/bin/lockstep")
     parser.add_argument("--json", action="store_true", help="JSON lines on standard output")
     options = parser.parse_args()
@@ -206,7 +209,7 @@ def main():
     if not TORCHRUN.exists():
         fail(f"{TORCHRUN} is missing; run tools/setup.sh --oracles")
 
-    pairs = compare(options.lockstep, works, options.rounds, lambda text: print(text, file=sys.stderr))
+    pairs = compare(options.lockstep, works, options.modes.split(","), options.rounds, lambda text: print(text, file=sys.stderr))
     rows = [row(work, mode, values) for work, (mode, values) in pairs.items()]
     if options.json:
         for one in rows:

@@ -5,10 +5,7 @@ find_package(ZLIB REQUIRED)
 find_package(CLI11 REQUIRED)
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)  # header-only: no library to load at start
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
-find_path(HTTPLIB_INCLUDE httplib.h REQUIRED)
-find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)
 
 set(LOCKSTEP_LIBS_base Threads::Threads nlohmann_json::nlohmann_json OpenSSL::Crypto)
 set(LOCKSTEP_LIBS_data_formats ZLIB::ZLIB)
 set(LOCKSTEP_LIBS_cli CLI11::CLI11)
-set(LOCKSTEP_LIBS_rendezvous ${HTTPLIB_LIBRARY})

@@ -9,6 +9,7 @@ set(replay_runs_checkpoint_format_manifest 150000)
 set(replay_runs_checkpoint_format_safetensors 300000)
 set(replay_runs_comm_records_flight_file 200000)
 set(replay_runs_comm_shm_segment 80000)
+set(replay_runs_rendezvous_records 20000)
 
 function(lockstep_fuzz_targets out)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/lockstep

@@ -90,7 +90,8 @@ if(NOT CMAKE_BUILD_TYPE STREQUAL "Sanitize")  # these tests read texts: nothing 
 endif()
 if(LOCKSTEP_TORCH AND TARGET lockstep AND TARGET lockstep-worker)
   add_library(lockstep_program_test_support OBJECT ${CMAKE_SOURCE_DIR}/tests/support/run_program.cpp
-              ${CMAKE_SOURCE_DIR}/tests/support/network_pair.cpp ${CMAKE_SOURCE_DIR}/tests/support/packet_relay.cpp)
+              ${CMAKE_SOURCE_DIR}/tests/support/network_namespaces.cpp ${CMAKE_SOURCE_DIR}/tests/support/network_pair.cpp
+              ${CMAKE_SOURCE_DIR}/tests/support/network_switch.cpp ${CMAKE_SOURCE_DIR}/tests/support/packet_relay.cpp)
   target_include_directories(lockstep_program_test_support PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(lockstep_program_test_support PRIVATE lockstep_cli GTest::gtest)
   lockstep_free_test_settings(lockstep_program_test_support)

@@ -455,13 +455,37 @@ def rendezvous_records():
     return inputs | cut("record", changed(record)) | cut("state", changed(state))
 
 
+def rendezvous_http_reply():
+    """The length of the pieces less one, then an answer of an HTTP server."""
+    def answer(*lines, body=b"", first="HTTP/1.1 200 OK"):
+        return b"\x06" + "\r\n".join([first, *lines, "", ""]).encode() + body
+
+    chunks = b"3\r\nhel\r\n2;a=b\r\nlo\r\n0\r\nTrailer: x\r\n\r\n"
+    lease = b'{"header":{"revision":"2"},"ID":"7587848943238495488","TTL":"3"}'
+    inputs = {
+        "lease": answer("Content-Type: application/json", f"Content-Length: {len(lease)}", body=lease),
+        "chunked": answer("Transfer-Encoding: chunked", "Connection: close", body=chunks),
+        "old": answer("Content-Length: 0", first="HTTP/1.0 200"),
+        "not_found": answer("Content-Length: 2", first="HTTP/1.1 404 Not Found", body=b"{}"),
+        "no_length": answer("Server: x"),
+        "two_lengths": answer("Content-Length: 1", "Content-Length: 2", body=b"ab"),
+        "both": answer("Content-Length: 1", "Transfer-Encoding: chunked", body=b"a"),
+        "huge": answer("Content-Length: 18446744073709551615", body=b"a"),
+        "huge_chunk": answer("Transfer-Encoding: chunked", body=b"ffffffffffffffff\r\na"),
+        "two_answers": answer("Content-Length: 1", body=b"aHTTP/1.1 200 OK\r\n"),
+        "continue": answer(first="HTTP/1.1 100 Continue"),
+        "not_http": b"\x00SSH-2.0-OpenSSH_9.2\r\n",
+    }
+    return inputs | cut("chunked", inputs["chunked"])
+
+
 TARGETS = {function.__name__: function
            for function in (store_frame, config_parse, data_formats_idx, data_formats_cifar,
                             checkpoint_format_safetensors, checkpoint_format_manifest,
                             comm_records_flight_file, comm_control_frame, comm_shm_segment,
                             rendezvous_control_frame, config_slurm_text, starters_hostfile,
                             starters_agent_order,
-                            rendezvous_records)}
+                            rendezvous_records, rendezvous_http_reply)}
 
 
 def targets_in_tree():

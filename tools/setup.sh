@@ -27,7 +27,7 @@ readonly GPU_STAMP="${LIBTORCH}/nvidia/lockstep-complete"
 readonly ORACLE_VENV="${DEPS}/oracle-venv"
 
 PACKAGES=(ninja-build libgtest-dev libgmock-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
-  libgloo-dev libxxhash-dev libssl-dev zlib1g-dev libcpp-httplib-dev etcd-server iproute2 openssh-client openssh-server
+  libgloo-dev libxxhash-dev libssl-dev zlib1g-dev iproute2 etcd-server openssh-client openssh-server
   dataset-fashion-mnist bible-kjv)
 WANT_ORACLES=0
 WANT_HEADERS=0

@@ -155,7 +155,7 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "What must be equal on all hosts of a job is not: versions, build, configuration, data, "
      "devices, drivers, or the launcher's own flags. The message names host, field and both "
      "values. Make them equal; where a difference is meant, name the field in "
-     "--allow-difference."},
+     "--may-differ."},
     {"LS-3051", "run directory not writable",
      "A file of the run directory could not be made or written. Check that the folder exists, "
      "belongs to you and that the disk has room (df), or choose another with --run-dir."},

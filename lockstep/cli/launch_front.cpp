@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,14 +16,18 @@
 #include <vector>
 
 #include "lockstep/base/json_fields.h"
-#include "lockstep/base/shell_word.h"
 #include "lockstep/cli/job_front.h"
+#include "lockstep/cli/launch_flags.h"
 #include "lockstep/cli/launch_hosts.h"
+#include "lockstep/cli/launch_shown.h"
 #include "lockstep/cli/parser.h"
 #include "lockstep/cli/program.h"
+#include "lockstep/engine/values/run_summary.h"
 #include "lockstep/launch/affinity.h"
 #include "lockstep/launch/agent.h"
+#include "lockstep/launch/leftovers.h"
 #include "lockstep/launch/make_session.h"
+#include "lockstep/launch/planned_hosts.h"
 #include "lockstep/launch/program.h"
 #include "lockstep/metrics/console.h"
 #include "lockstep/metrics/report_line.h"
@@ -61,15 +66,20 @@ std::string new_run_id() {
 /// One launch, from its flags to its end.
 class Front {
  public:
-  Front(const Args& args, const Context& context)
-      : args_(args),
-        context_(context),
-        console_(context.json ? context.err : context.out, console_options(context)) {
-    launch::ReadLaunch read = read_launch(args, context);
-    settings_.options = std::move(read.options);
+  Front(LaunchJob job, const Context& context)
+      : context_(context),
+        console_(context.json ? context.err : context.out, console_options(context)),
+        is_training_(job.is_training) {
+    settings_.options = std::move(job.read.options);
     const launch::LaunchOptions& options = settings_.options;
     settings_.program = launch::make_program(options, context.get_env);
+    if (!job.name.empty()) settings_.program.name = job.name;
+    if (is_training_) settings_.program.first_argument = settings_.program.argv.size();
+    settings_.argv_again = std::move(job.argv_again);
+    settings_.inherits_input =
+        options.nproc_per_node == 1 && !options.spans_hosts() && !is_training_ && !context.json;
     settings_.host = own_host_name();
+    settings_.equal = std::move(job.equal);
     settings_.equal["lockstep"] = version_text(/*json=*/false);
     settings_.only_stderr = context.json;
     const char* visible = context.get_env ? context.get_env("CUDA_VISIBLE_DEVICES") : nullptr;
@@ -77,24 +87,30 @@ class Front {
     settings_.run_id = options.standalone ? new_run_id() : options.rdzv_id;
     settings_.cpus = launch::cpus_of_ranks(options.binding, options.nproc_per_node);
     settings_.say = [this](const std::string& line) { note(line); };
-    for (const std::string& text : read.notes) note("note: " + text);
+    for (const std::string& text : job.read.notes) note("note: " + text);
     choose_threads();
     if (settings_.program.is_ours) show_reports();
   }
 
   Exit dry_run() {
-    const auto starts = launch::plan_round(settings_, launch::first_round(settings_));
-    context_.json ? print_json(starts) : print_text(starts);
+    const std::vector<launch::PlannedHost> hosts = launch::planned_hosts(settings_);
+    auto plans = launch::plan_hosts(settings_, hosts);
+    std::vector<ShownHost> shown;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      shown.push_back({.host = hosts[i].name, .ranks = std::move(plans[i])});
+    }
+    show_hosts(shown, context_);
     return Exit::ok;
   }
 
   Exit run() {
+    note_leftovers(context_);
     const auto session =
         launch::make_session(settings_, [this](const std::string& why) { note(why); });
     const launch::AgentEnd end = launch::run_agent(settings_, *session);
     if (end.exit == Exit::ok && context_.json) {
       const nlohmann::ordered_json document{{"status", "done"}, {"restarts", end.restarts}};
-      context_.out << to_line(document) << std::endl;
+      context_.out << (summary_ ? engine::to_json_text(*summary_) : to_line(document)) << std::endl;
     }
     if (end.exit == Exit::ok) return Exit::ok;
     console_.end_line();
@@ -129,7 +145,10 @@ class Front {
   void show_reports() {
     settings_.on_report = [this](const std::string& line) {
       try {
-        console_.show(metrics::read_report_line(line));
+        const metrics::ReportLine report = metrics::read_report_line(line);
+        const auto* summary = std::get_if<engine::RunSummary>(&report);
+        if (is_training_ && summary != nullptr) summary_ = *summary;
+        console_.show(report);
       } catch (const BadData& error) {
         console_.note("a report of rank 0 cannot be read: " + error.problems().front().what);
       }
@@ -145,55 +164,11 @@ class Front {
     };
   }
 
-  /// Variables that a rank has and this process has not, or otherwise.
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> changed(
-      const launch::RankStart& start) const {
-    std::vector<std::pair<std::string, std::string>> list;
-    for (const std::string& entry : start.environment) {
-      const std::string key = entry.substr(0, entry.find('='));
-      std::string value = entry.substr(key.size() + 1);
-      const char* own = context_.get_env ? context_.get_env(key.c_str()) : nullptr;
-      if (key == "MASTER_PORT" && value == "0") value = "(a free one)";
-      if (own == nullptr || value != own) list.emplace_back(key, std::move(value));
-    }
-    return list;
-  }
-
-  void print_text(const std::vector<launch::RankStart>& starts) const {
-    for (const launch::RankStart& start : starts) {
-      context_.out << "rank " << start.rank << " on " << settings_.host << "\n ";
-      for (const std::string& word : start.argv) context_.out << ' ' << shell_word(word);
-      context_.out << '\n';
-      if (!start.cpus.empty()) {
-        context_.out << "  on cores " << launch::cpu_list_text(start.cpus) << '\n';
-      }
-      for (const auto& [key, value] : changed(start)) {
-        context_.out << "    " << key << '=' << shell_word(value) << '\n';
-      }
-    }
-    context_.out << std::flush;
-  }
-
-  void print_json(const std::vector<launch::RankStart>& starts) const {
-    nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
-    for (const launch::RankStart& start : starts) {
-      nlohmann::ordered_json environment = nlohmann::ordered_json::object();
-      for (const auto& [key, value] : changed(start)) environment[key] = value;
-      ranks.push_back({{"rank", start.rank},
-                       {"local_rank", start.local_rank},
-                       {"command", start.argv},
-                       {"cores", start.cpus},
-                       {"environment", std::move(environment)}});
-    }
-    const nlohmann::ordered_json document{
-        {"hosts", {{{"host", settings_.host}, {"ranks", std::move(ranks)}}}}};
-    context_.out << to_line(document) << std::endl;
-  }
-
-  const Args& args_;
   const Context& context_;
   metrics::Console console_;
   launch::AgentSettings settings_;
+  std::optional<engine::RunSummary> summary_;  // of a training
+  bool is_training_;
 };
 
 /// The node's place as its scheduler says it, unless a flag speaks of nodes.
@@ -211,16 +186,19 @@ starters::NodeEnv node_of(const Args& args, const Context& context,
 
 }  // namespace
 
-launch::ReadLaunch read_launch(const Args& args, const Context& context) {
+launch::ReadLaunch read_launch(const Args& args, const Context& context,
+                               std::vector<std::string> program,
+                               const std::map<std::string, std::string>& given) {
   launch::LaunchWords words;
-  words.program = args.words();
+  words.program = std::move(program);
   std::vector<Problem> problems;
   const starters::NodeEnv node = node_of(args, context, problems);
   words.get_env = starters::with_defaults(context.get_env, starters::pet_variables(node));
-  for (const Flag& flag : find_command("launch")->flags) {
+  for (const Flag& flag : kLaunchFlags) {
     if (!args.has(flag.name)) continue;
     words.flags[std::string(flag.name)] = flag.value.empty() ? "1" : args.text(flag.name);
   }
+  for (const auto& [flag, value] : given) words.flags[flag] = value;
   launch::DeviceCounts counts;
   counts.cores = [] { return count_cores(); };
   counts.gpus = [&context] { return count_gpus(context); };
@@ -232,11 +210,17 @@ launch::ReadLaunch read_launch(const Args& args, const Context& context) {
   return read;
 }
 
-Exit run_launch(const Args& args, const Context& context) {
-  const launch::ReadLaunch read = read_launch(args, context);
-  if (names_hosts(read.options)) return launch_on_hosts(args, context, read.options);
-  Front front(args, context);
+Exit run_launch(LaunchJob job, const Args& args, const Context& context) {
+  if (names_hosts(job.read.options)) return launch_on_hosts(job, args, context);
+  Front front(std::move(job), context);
   return args.has("--dry-run") ? front.dry_run() : front.run();
+}
+
+void note_leftovers(const Context& context) {
+  if (context.quiet) return;
+  for (const launch::Leftover& leftover : launch::find_leftovers()) {
+    context.err << "note: " << launch::to_text(leftover) << std::endl;
+  }
 }
 
 }  // namespace lockstep::cli

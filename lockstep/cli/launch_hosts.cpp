@@ -2,19 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <random>
 #include <utility>
 
-#include "lockstep/base/json_fields.h"
-#include "lockstep/base/shell_word.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/cli/launch_shown.h"
 #include "lockstep/cli/parser.h"
-#include "lockstep/starters/hostfile.h"
+#include "lockstep/launch/agent.h"
+#include "lockstep/launch/planned_hosts.h"
+#include "lockstep/launch/program.h"
 #include "lockstep/starters/remote_agent.h"
 
 extern char** environ;
@@ -28,22 +29,17 @@ namespace fs = std::filesystem;
 constexpr auto kNotHandedOn = std::to_array<std::string_view>(
     {"--hosts", "--hostfile", "--nnodes", "--nproc-per-node", "--node-rank", "--rdzv-backend",
      "--rdzv-endpoint", "--rdzv-id", "--master-addr", "--master-port", "--standalone", "--dry-run",
-     "--ssh-port", "--ssh-identity", "--ssh-config", "--remote-program", "--help", "--local-addr"});
+     "--ssh-port", "--ssh-identity", "--ssh-config", "--remote-program", "--help", "--local-addr",
+     "--job-secret"});
 
 constexpr int kRendezvousPort = 29400;  // torchrun's
+constexpr int kEtcdPort = 2379;
 
 std::string random_hex(std::size_t digits) {
   std::random_device device;  // the kernel's generator
   std::string text;
   while (text.size() < digits) text += "0123456789abcdef"[device() % 16];
   return text;
-}
-
-std::vector<starters::HostSlots> hosts_of(const launch::LaunchOptions& options) {
-  if (!options.hostfile.empty()) return starters::read_hostfile(options.hostfile);
-  starters::HostList list = starters::parse_host_list(options.hosts);
-  if (!list.problems.empty()) throw UsageError(std::move(list.problems));
-  return std::move(list.hosts);
 }
 
 std::vector<std::string> own_environment() {
@@ -80,8 +76,15 @@ std::vector<std::string> variables_for_hosts(const Context& context) {
 /// Where the launchers meet: as named, else at the first host.
 std::string endpoint_of(const launch::LaunchOptions& options, const std::string& first) {
   if (options.rdzv_endpoint) {
-    const int port = options.rdzv_endpoint->port;
-    return address_text(options.rdzv_endpoint->host, port < 0 ? kRendezvousPort : port);
+    const bool is_etcd = options.rdzv_backend == launch::RdzvBackend::etcd;
+    const int usual = is_etcd ? kEtcdPort : kRendezvousPort;
+    const auto text_of = [&](const launch::Endpoint& endpoint) {
+      return address_text(endpoint.host, endpoint.port < 0 ? usual : endpoint.port);
+    };
+    std::string text = text_of(*options.rdzv_endpoint);
+    for (const launch::Endpoint& more : options.more_endpoints)
+      text.append(",").append(text_of(more));
+    return text;
   }
   return address_text(first, options.master_port.value_or(kRendezvousPort));
 }
@@ -107,33 +110,57 @@ Exit report_end(const starters::SshJobResult& result, const Context& context) {
   return result.exit;
 }
 
-void print_job(const starters::SshJobOptions& job, const Context& context) {
-  nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
-  for (const starters::RemoteAgent& agent : job.agents) {
-    nlohmann::ordered_json environment = nlohmann::ordered_json::object();
-    for (const std::string& one : agent.order.environment) {
-      environment[one.substr(0, one.find('='))] = one.substr(one.find('=') + 1);
-    }
-    hosts.push_back({{"host", agent.host},
-                     {"command", agent.order.command},
-                     {"folder", agent.order.folder},
-                     {"environment", std::move(environment)}});
-    if (context.json) continue;
-    context.out << "on " << agent.host << ", in " << agent.order.folder << "\n  "
-                << shell_line(agent.order.command) << '\n';
-    for (const std::string& one : agent.order.environment) {
-      context.out << "    " << one.substr(0, one.find('=') + 1)
-                  << shell_word(one.substr(one.find('=') + 1)) << '\n';
-    }
+/// The ranks of each host, where the script is here too; which cores and devices a host has it
+/// knows alone.
+std::vector<std::vector<launch::RankStart>> known_ranks(const LaunchJob& asked, const Args& args,
+                                                        const Context& context,
+                                                        const starters::SshJobOptions& job) {
+  launch::AgentSettings settings;
+  settings.options = asked.read.options;
+  settings.options.rdzv_backend = launch::RdzvBackend::c10d;  // or etcd: the store is as with it
+  settings.options.binding = launch::CoreBinding::none;
+  settings.run_id = settings.options.rdzv_id;
+  if (settings.run_id == "none") settings.run_id = "(a random one)";
+  try {
+    settings.program = launch::make_program(settings.options, context.get_env);
+  } catch (const UsageError&) {
+    return {};
   }
-  if (context.json) context.out << to_line({{"hosts", std::move(hosts)}});
-  context.out << (context.json ? "\n" : "") << std::flush;
+  const std::vector<starters::HostSlots> slots = hosts_of(settings.options);
+  std::vector<launch::PlannedHost> hosts;
+  for (std::size_t i = 0; i < job.agents.size(); ++i) {
+    const auto ranks = launch::parse_count(args.text("--nproc-per-node", asked.ranks_of_host));
+    if (slots[i].slots == 0 && !ranks) return {};
+    hosts.push_back({job.agents[i].host, slots[i].slots > 0 ? slots[i].slots : *ranks});
+  }
+  return launch::plan_hosts(settings, hosts);
+}
+
+void print_job(const LaunchJob& asked, const Args& args, const Context& context,
+               const starters::SshJobOptions& job) {
+  auto ranks = known_ranks(asked, args, context, job);
+  ranks.resize(job.agents.size());
+  std::vector<ShownHost> shown;
+  for (std::size_t i = 0; i < job.agents.size(); ++i) {
+    const starters::AgentOrder& order = job.agents[i].order;
+    shown.push_back(
+        {job.agents[i].host, order.command, order.folder, order.environment, std::move(ranks[i])});
+  }
+  show_hosts(shown, context);
 }
 
 }  // namespace
 
-starters::SshJobOptions job_on_hosts(const Args& args, const Context& context,
-                                     const launch::LaunchOptions& options) {
+std::vector<starters::HostSlots> hosts_of(const launch::LaunchOptions& options) {
+  if (!options.hostfile.empty()) return starters::read_hostfile(options.hostfile);
+  starters::HostList list = starters::parse_host_list(options.hosts);
+  if (!list.problems.empty()) throw UsageError(std::move(list.problems));
+  return std::move(list.hosts);
+}
+
+starters::SshJobOptions job_on_hosts(const LaunchJob& asked, const Args& args,
+                                     const Context& context) {
+  const launch::LaunchOptions& options = asked.read.options;
   const std::vector<starters::HostSlots> hosts = hosts_of(options);
   const auto count = static_cast<int>(hosts.size());
   starters::SshJobOptions job;
@@ -152,34 +179,37 @@ starters::SshJobOptions job_on_hosts(const Args& args, const Context& context,
   for (int node = 0; node < count; ++node) {
     const starters::HostSlots& host = hosts[static_cast<std::size_t>(node)];
     starters::AgentOrder order;
-    order.command = {
-        program, "launch", "--nproc-per-node",
-        host.slots > 0 ? std::to_string(host.slots) : args.text("--nproc-per-node", "1")};
+    order.command = {program, asked.command, "--nproc-per-node",
+                     host.slots > 0 ? std::to_string(host.slots)
+                                    : args.text("--nproc-per-node", asked.ranks_of_host)};
     if (count > 1) {
       order.command.insert(
           order.command.end(),
           {"--nnodes", least == count ? std::to_string(count) : nodes, "--node-rank",
-           std::to_string(node), "--rdzv-backend", "c10d", "--rdzv-endpoint",
+           std::to_string(node), "--rdzv-backend",
+           options.rdzv_backend == launch::RdzvBackend::etcd ? "etcd" : "c10d", "--rdzv-endpoint",
            endpoint_of(options, hosts.front().name), "--rdzv-id", id});
     }
     for (const std::string& word : handed_on(args)) order.command.push_back(word);
-    order.command.insert(order.command.end(), options.program.begin(), options.program.end());
+    const std::vector<std::string>& words = asked.words.empty() ? options.program : asked.words;
+    order.command.insert(order.command.end(), words.begin(), words.end());
     order.environment = variables_for_hosts(context);
     order.folder = fs::current_path();
     if (count > 1) {
       order.secret = secret;
-      order.environment.push_back(std::string("PET_JOB_SECRET=") + starters::kSecretDescriptor);
+      std::string where = "PET_JOB_SECRET=";
+      where += starters::kSecretDescriptor;
+      order.environment.push_back(std::move(where));
     }
     job.agents.push_back({host.name, std::move(order)});
   }
   return job;
 }
 
-Exit launch_on_hosts(const Args& args, const Context& context,
-                     const launch::LaunchOptions& options) {
-  const starters::SshJobOptions job = job_on_hosts(args, context, options);
+Exit launch_on_hosts(const LaunchJob& asked, const Args& args, const Context& context) {
+  const starters::SshJobOptions job = job_on_hosts(asked, args, context);
   if (args.has("--dry-run")) {
-    print_job(job, context);
+    print_job(asked, args, context, job);
     return Exit::ok;
   }
   return report_end(starters::run_over_ssh(job), context);

@@ -1,7 +1,12 @@
-// `lockstep launch --hosts`: a launcher on each host, started from here over ssh.
+// `lockstep launch --hosts` and `lockstep train --hosts`: a launcher on each host, started from
+// here over ssh.
 #pragma once
+#include <vector>
+
 #include "lockstep/cli/command.h"
+#include "lockstep/cli/launch_front.h"
 #include "lockstep/launch/launch_options.h"
+#include "lockstep/starters/hostfile.h"
 #include "lockstep/starters/ssh_job.h"
 
 namespace lockstep::cli {
@@ -26,14 +31,16 @@ inline constexpr Flag kRemoteProgramFlag{
   return !options.hosts.empty() || !options.hostfile.empty();
 }
 
-/// What is started where. \throws UsageError (hosts, hostfile, .deepspeed_env).
-[[nodiscard]] starters::SshJobOptions job_on_hosts(const Args& args, const Context& context,
-                                                   const launch::LaunchOptions& options);
+/// The hosts that --hosts or --hostfile name. \throws UsageError.
+[[nodiscard]] std::vector<starters::HostSlots> hosts_of(const launch::LaunchOptions& options);
 
-/// Runs the job of `lockstep launch` on its hosts, or prints it. \returns the exit code of
+/// What is started where. \throws UsageError (hosts, hostfile, .deepspeed_env).
+[[nodiscard]] starters::SshJobOptions job_on_hosts(const LaunchJob& job, const Args& args,
+                                                   const Context& context);
+
+/// Runs a job on its hosts, or prints it. \returns the exit code of
 /// docs/cli.md. \throws UsageError, EnvironmentFault before anything is started; with --json Error
 /// for a host that failed.
-[[nodiscard]] Exit launch_on_hosts(const Args& args, const Context& context,
-                                   const launch::LaunchOptions& options);
+[[nodiscard]] Exit launch_on_hosts(const LaunchJob& job, const Args& args, const Context& context);
 
 }  // namespace lockstep::cli

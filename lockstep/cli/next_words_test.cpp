@@ -57,7 +57,7 @@ TEST(NextWords, OfferEveryFlagOfEveryCommandUntilItWasGiven) {
   }
   EXPECT_THAT(words_at({"plan", "--check", "--"}), Not(Contains("--check")));
   EXPECT_THAT(words_at({"plan", "--set", "run.seed=1", "--s"}), Contains("--set"));
-  EXPECT_THAT(words_at({"train", "--run_"}), ElementsAre("--run_dir"));
+  EXPECT_THAT(words_at({"train", "--run_d"}), ElementsAre("--run_dir"));
 }
 
 TEST(NextWords, OfferTheWordsOfAFlagInBothOfItsForms) {
@@ -138,9 +138,9 @@ TEST(NextWords, AreLinesForTheScripts) {
 // A flag whose values completion knows nothing about is one that takes a number or free text.
 TEST(NextWords, EveryFlagValueIsKnownOrFree) {
   const std::set<std::string_view> free{
-      "HOST",  "T",         "X",          "N,N,...", "BYTES,...",     "PORT",
-      "N",     "N|MIN:MAX", "HOST:PORT",  "NAME",    "KEY=VALUE,...", "STREAMS",
-      "N,...", "WORD,...",  "HOST:N,...", "SECONDS"};
+      "HOST",       "T",         "X",         "N,N,...",       "BYTES,...", "PORT",  "N",
+      "N|MIN:MAX",  "HOST:PORT", "NAME",      "KEY=VALUE,...", "STREAMS",   "N,...", "WORD,...",
+      "HOST:N,...", "SECONDS",   "FIELD,...", "PATH",          "LIMIT",     "IMAGE"};
   for (const Command& command : commands()) {
     for (const Flag& flag : command.flags) {
       const bool is_number = flag.type != ValueType::text;

@@ -1,11 +1,17 @@
 // lockstep train: the front of a run, or one of its ranks when somebody else started it as such.
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/launch_flags.h"
+#include "lockstep/cli/launch_front.h"
 #include "lockstep/cli/run_flags.h"
+#include "lockstep/cli/train_agent.h"
 #include "lockstep/cli/train_front.h"
 #include "lockstep/cli/worker_program.h"
 #include "lockstep/config/starter.h"
@@ -14,7 +20,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::array kFlags{
+constexpr std::array kOwnFlags{
     kSetFlag,
     kNprocFlag,
     Flag{.name = "--run-dir",
@@ -42,33 +48,41 @@ constexpr std::array kFlags{
          .maximum = 65535},
 };
 
+constexpr bool is_own(std::string_view name) {
+  return std::any_of(kOwnFlags.begin(), kOwnFlags.end(),
+                     [&](const Flag& flag) { return flag.name == name; });
+}
+
+constexpr std::size_t kOthers = static_cast<std::size_t>(std::count_if(
+    kLaunchFlags.begin(), kLaunchFlags.end(), [](const Flag& flag) { return !is_own(flag.name); }));
+
+/// The flags of a run, then those of a launch that mean the same here.
+constexpr auto kFlags = [] {
+  std::array<Flag, kOwnFlags.size() + kOthers> flags;
+  const auto end = std::copy(kOwnFlags.begin(), kOwnFlags.end(), flags.begin());
+  std::copy_if(kLaunchFlags.begin(), kLaunchFlags.end(), end,
+               [](const Flag& flag) { return !is_own(flag.name); });
+  return flags;
+}();
+
 constexpr auto kExamples = std::to_array<Example>({
     {"lockstep train run.toml --nproc-per-node 2", "train on 2 ranks of this host"},
     {"lockstep train run.toml --set optimizer.lr=0.05", "with another value of a key"},
     {"lockstep train run.toml --run-dir runs/demo",
      "go on where runs/demo stopped, or start there"},
+    {"lockstep train run.toml --hosts node-a:4,node-b:4 --run-dir /shared/run --max-restarts 3",
+     "on two hosts, over ssh; a failure starts it again from the last checkpoint"},
     {"torchrun --nproc-per-node 2 --no-python lockstep train run.toml",
      "ranks started by torchrun"},
 });
 
-/// A node of several: their ranks need a launcher that spans hosts.
-void check_agent(const Context& context) {
-  const char* nodes = context.get_env ? context.get_env("WORLD_SIZE") : nullptr;
-  if (nodes == nullptr || std::string(nodes) == "1") return;
-  throw UsageError({{"LS-1016", "WORLD_SIZE",
-                     "this node is one of " + std::string(nodes) +
-                         ", and `lockstep train` starts the ranks of one host",
-                     "start the ranks with torchrun, srun or mpirun: `torchrun --no-python ... "
-                     "lockstep train RUN.toml`"}});
-}
-
 /// Whoever started the ranks has decided these already.
 void note_unread_flags(const Args& args, const Context& context, const config::RankEnv& env) {
   if (env.rank != index(kPrintingRank) || context.quiet) return;
-  for (const std::string_view flag :
-       {kNprocFlag.name, std::string_view("--master-addr"), std::string_view("--master-port")}) {
-    if (!args.has(flag)) continue;
-    context.err << "note: " << flag << " " << args.text(flag)
+  for (const Flag& flag : kLaunchFlags) {
+    if (!args.has(flag.name) || flag.name == "--dry-run") continue;
+    const std::string value = flag.value.empty() ? "" : " " + args.text(flag.name);
+    context.err << "note: " << flag.name << value
                 << " is not read: this process was started as rank " << env.rank << " of "
                 << env.world_size << " (by " << env.started_by << ")" << std::endl;
   }
@@ -83,7 +97,11 @@ Exit run(const Args& args, const Context& context) {
     context.out << std::flush;
     become_worker(rank_arguments(find_worker(context), args));
   }
-  if (starter.role == config::Role::agent) check_agent(context);
+  if (auto job = read_train_launch(args, context)) {
+    const bool runs_here = !args.has("--dry-run") && !names_hosts(job->read.options);
+    if (runs_here) (void)find_worker(context);
+    return run_launch(*std::move(job), args, context);
+  }
   return run_front(args, context);
 }
 
@@ -98,13 +116,17 @@ Command train_command() {
               "SIGTERM and Ctrl-C save the state and end with exit code 75; a second one kills. "
               "Before the first step of a run without a checkpoint, and while its micro-batch is "
               "being found, there is nothing to save: that ends with 1. "
-              "Started by torchrun, srun or mpirun it is one rank of their job.",
+              "Started by torchrun, srun or mpirun it is one rank of their job. With flags of "
+              "`lockstep launch` for several hosts or restarts it starts ranks as that does: on "
+              "several hosts --run-dir must name a folder that all of them see, and after a "
+              "restart training goes on from the newest checkpoint.",
           .examples = kExamples,
           .positional = {.name = "RUN.toml", .help = "the run", .at_least = 1},
           .flags = kFlags,
           .json =
               "the summary of the run, as in its summary.json (errors where it was stopped before "
-              "there was one); with --dry-run plan, nproc_per_node and command.",
+              "there was one); with --dry-run plan, nproc_per_node and command, or hosts where it "
+              "is a launcher.",
           .run = run};
 }
 

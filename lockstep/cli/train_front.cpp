@@ -16,6 +16,7 @@
 #include "lockstep/base/shell_word.h"
 #include "lockstep/base/units.h"
 #include "lockstep/cli/job_front.h"
+#include "lockstep/cli/launch_front.h"
 #include "lockstep/cli/parser.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/worker_program.h"
@@ -87,6 +88,7 @@ class Front {
     summary_ = rundir::finished_summary(job_);
     if (summary_) return already_done();
     const std::string worker = find_worker(context_);
+    note_leftovers(context_);
     const JobDir dir = make_job_dir(job_, job_.run_dir);
     console_.show_plan(job_.plan, job_.config.run.name);
     if (!context_.quiet) note_choices();

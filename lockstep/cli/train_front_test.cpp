@@ -14,17 +14,11 @@ namespace {
 TEST(TrainFront, TheCommandToGoOnIsWholeAndReadyForAShell) {
   std::ostringstream sink;
   const Context context{.out = sink, .err = sink, .program_path = "/opt/bin/lockstep"};
-  const Args args({{"--set", {"optimizer.lr=0.05", "data.train=!zcat it's.gz"}},
-                   {"--nproc-per-node", {"2"}},
-                   {"--as", {}},
-                   {"--master-addr", {}},
-                   {"--master-port", {}},
-                   {"--resume", {"none"}},
-                   {"--run-dir", {}},
-                   {"--json", {}},
-                   {"--quiet", {""}},
-                   {"--no-color", {}}},
-                  {"my runs/a.toml"});
+  const Args args =
+      parse_args(*find_command("train"), {"my runs/a.toml", "--set", "optimizer.lr=0.05", "--set",
+                                          "data.train=!zcat it's.gz", "--nproc-per-node", "2",
+                                          "--resume", "none", "--quiet"})
+          .args;
   EXPECT_EQ(command_to_go_on(args, context, "runs/a-1"),
             "/opt/bin/lockstep train 'my runs/a.toml' --set optimizer.lr=0.05 --set "
             "'data.train=!zcat it'\\''s.gz' --nproc-per-node 2 --quiet --run-dir runs/a-1");

@@ -2,13 +2,13 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 
+#include "lockstep/cli/launch_flags.h"
 #include "lockstep/cli/parser.h"
 
 namespace lockstep::cli {
@@ -49,9 +49,9 @@ std::string find_worker(const Context& context) {
 }
 
 std::vector<std::string> rank_arguments(const std::string& worker, const Args& args) {
-  constexpr auto kOfTheFront = std::to_array<std::string_view>(
-      {"--nproc-per-node", "--dry-run", "--as", "--master-addr", "--master-port", "--help"});
-  std::vector<std::string> argv = words_of(*find_command("train"), args, kOfTheFront);
+  std::vector<std::string_view> of_the_front{"--as", "--help"};
+  for (const Flag& flag : kLaunchFlags) of_the_front.push_back(flag.name);
+  std::vector<std::string> argv = words_of(*find_command("train"), args, of_the_front);
   argv.insert(argv.begin(), {worker, "train"});
   return argv;
 }

@@ -2,14 +2,17 @@
 #include <c10/util/intrusive_ptr.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
+#include "lockstep/base/socket.h"
 #include "lockstep/store/client.h"
 #include "lockstep/store/server.h"
 
@@ -90,6 +93,39 @@ TEST(StoreProtocol, OurClientReadsAndWritesLibTorchsServer) {
   EXPECT_ANY_THROW(ours.wait({"never"}, std::chrono::milliseconds(30)));
   EXPECT_TRUE(ours.delete_key("n"));
   EXPECT_EQ(ours.num_keys(), server->getNumKeys());
+}
+
+TEST(StoreProtocol, OurClientsLongerRequestsWorkOnLibTorchsServer) {
+  const auto server = torch_store(0, true);
+  store::Client ours("127.0.0.1", server->getPort(), kDeadline);
+  ours.multi_set({"a", "b"}, {bytes_of("1"), bytes_of("2")});
+  EXPECT_EQ(server->get("b"), bytes_of("2"));
+  server->set("c", bytes_of("3"));
+  EXPECT_EQ(ours.multi_get({"c", "none", "a"}),
+            (std::vector<Bytes>{bytes_of("3"), {}, bytes_of("1")}));
+  auto keys = ours.list_keys();
+  EXPECT_NE(std::find(keys.begin(), keys.end(), "b"), keys.end());
+  ours.queue_push("q", bytes_of("first"));
+  EXPECT_EQ(ours.queue_length("q"), 1);
+  server->queuePush("q", bytes_of("second"));
+  EXPECT_EQ(server->queueLen("q"), 2);
+  EXPECT_EQ(server->queuePop("q", false), bytes_of("first"));
+  EXPECT_EQ(ours.queue_pop("q"), bytes_of("second"));
+  EXPECT_EQ(ours.queue_pop("q"), std::nullopt);
+}
+
+TEST(StoreProtocol, OurClientCountsAmongThoseThatLibTorchsServerWaitsFor) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(listen_on("127.0.0.1", 0).port);
+  options.isServer = true;
+  options.numWorkers = 2;  // the server itself is one
+  options.timeout = kDeadline;
+  std::thread ours([&] {
+    store::Client client("127.0.0.1", options.port, kDeadline);
+    client.count_in();
+  });
+  EXPECT_NO_THROW(c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options));
+  ours.join();
 }
 
 }  // namespace

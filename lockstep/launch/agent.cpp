@@ -52,10 +52,12 @@ std::string signal_list(const std::vector<int>& signals) {
 }
 
 /// Options of the ranks of `round`, without logs and callbacks.
-LocalJobOptions job_options(const AgentSettings& settings, const Round& round) {
+LocalJobOptions job_options(const AgentSettings& settings, const RankProgram& program,
+                            const Round& round) {
   const LaunchOptions& launch = settings.options;
   LocalJobOptions job;
-  job.command = settings.program.argv;
+  job.command = program.argv;
+  job.inherits_input = settings.inherits_input;
   job.nproc_per_node = launch.nproc_per_node;
   job.place = place_in(round);
   job.cpus = settings.cpus;
@@ -63,10 +65,10 @@ LocalJobOptions job_options(const AgentSettings& settings, const Round& round) {
   job.master_addr = round.master_addr;
   job.master_port = round.master_port;
   job.stop_budget = kStopBudget;
-  job.ours = settings.program.is_ours;
+  job.ours = program.is_ours;
   job.extra_env = {"TORCHELASTIC_SIGNALS_TO_HANDLE=" + signal_list(launch.stop_signals)};
   for (int rank = 0; rank < launch.nproc_per_node; ++rank) {
-    job.commands.push_back(local_rank_argv(settings.program, launch.pass_local_rank, rank));
+    job.commands.push_back(local_rank_argv(program, launch.pass_local_rank, rank));
     if (launch.virtual_local_rank)
       job.rank_env.push_back(virtual_rank_variables(settings.visible_devices, rank));
   }
@@ -117,9 +119,17 @@ class Agent {
     store_ = std::make_unique<store::Server>(round.master_addr, round.master_port);
   }
 
+  RankProgram program_of(const Round& round) {
+    RankProgram program = settings_.program;
+    const bool is_first = rounds_ == 0 && round.generation <= 1 && round.restart_count == 0;
+    was_first_ = was_first_ || is_first;
+    if (!is_first && settings_.argv_again) program.argv = settings_.argv_again(was_first_);
+    return program;
+  }
+
   RoundEnd run_ranks(const Round& round) {
     serve_store(round);
-    LocalJobOptions job = job_options(settings_, round);
+    LocalJobOptions job = job_options(settings_, program_of(round), round);
     job.logs = tree_.make_attempt(rounds_, settings_.options.nproc_per_node);
     RankConsole console(settings_.options, tree_, rounds_++, job.place.base_rank,
                         settings_.only_stderr);
@@ -141,6 +151,7 @@ class Agent {
     RoundWatch watch;
     watch.interrupt_fd = session_.interrupt_fd();
     watch.is_fenced = [this] { return session_.is_fenced(); };
+    watch.may_save = [this] { return session_.may_save(); };
     watch.fence_at = [this] { return session_.fence_at(); };
     watch.on_stop = [this] { session_.leaving(); };
     watch.on_failure = [this](const RankEnd& end) { session_.failing(failure(end)); };
@@ -204,7 +215,8 @@ class Agent {
     }
     if (!verdict.because.empty()) end.text += verdict.because + "\n";
     if (verdict.exit == Exit::requeue) {
-      end.text += "the state was saved; the same command goes on from there\n";
+      end.text += rounds_ == 0 ? "no rank had started: nothing is lost\n"
+                               : "the state was saved; the same command goes on from there\n";
     }
     return end;
   }
@@ -222,6 +234,7 @@ class Agent {
   LocalJobResult last_;       // of the last round
   FailureDetails details_;    // of its first failure
   std::string last_failure_;  // for people; empty = there was none
+  bool was_first_ = false;    // in the first round of the job
   int rounds_ = 0;
   int restarts_ = 0;
 };
@@ -233,7 +246,7 @@ AgentEnd run_agent(const AgentSettings& settings, Session& session) {
 }
 
 std::vector<RankStart> plan_round(const AgentSettings& settings, const Round& round) {
-  LocalJobOptions job = job_options(settings, round);
+  LocalJobOptions job = job_options(settings, settings.program, round);
   job.logs = planned_logs(settings.options, settings.run_id);
   return plan_ranks(job);
 }

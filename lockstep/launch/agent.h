@@ -28,7 +28,11 @@ struct AgentSettings {
   int store_port = 0;
   std::map<std::string, std::string> equal;  // must be on all hosts, by field: "lockstep", "config"
   std::function<void(const std::string& line)> say;  // to people, as things happen
-  bool only_stderr = false;                          // where all that ranks print is shown
+  /// What ranks run in a round that is not the job's first, where that is something else: asked
+  /// before each. `was_first`: this launcher was there in the first.
+  std::function<std::vector<std::string>(bool was_first)> argv_again;
+  bool inherits_input = false;  // the one rank reads this process's standard input
+  bool only_stderr = false;     // where all that ranks print is shown
   /// What ranks of ours report (LOCKSTEP_REPORT_FD), line by line; on a thread of the job.
   std::function<void(const std::string& line)> on_report;
   /// The step that a reported line names; nothing where it names none.

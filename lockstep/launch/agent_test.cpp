@@ -45,7 +45,7 @@ class AgentTest : public testing::Test {
     settings.say = [this](const std::string& line) { said_ += line + "\n"; };
     return settings;
   }
-  static AgentEnd run(const AgentSettings& settings) {
+  static AgentEnd run(AgentSettings settings) {
     const auto session = make_session(settings, {});
     return run_agent(settings, *session);
   }
@@ -66,6 +66,18 @@ TEST_F(AgentTest, RanksAreStartedAgainUntilTheySucceed) {
   EXPECT_EQ(read("logs/job/attempt_0/0/stderr.log"), "0:0\n");
   EXPECT_THAT(said_, HasSubstr("restart 2 of 3"));
   EXPECT_FALSE(fs::exists(folder_.path() / "logs/job/attempt_3"));
+}
+
+TEST_F(AgentTest, RanksOfALaterRoundMayHaveAnotherCommand) {
+  auto settings = shell(1, 1, "exit 1");
+  bool was_first = false;
+  settings.argv_again = [&](bool there) {
+    was_first = there;
+    return std::vector<std::string>{"/bin/sh", "-c", "touch " + folder_.file("again")};
+  };
+  EXPECT_EQ(run(settings).exit, Exit::ok);
+  EXPECT_TRUE(was_first);
+  EXPECT_TRUE(fs::exists(folder_.file("again")));
 }
 
 TEST_F(AgentTest, TheFirstFailureIsToldFirstAndTheOthersAsItsConsequences) {

@@ -49,6 +49,8 @@ struct Prepared {
   int error_fd;            // takes errno when something fails; closes on success
   pid_t parent;
   std::span<const unsigned long> cpu_mask;  // empty = as this process
+  bool own_session;
+  int gate_fd;  // readable once the program may run
 };
 
 /// As sched_setaffinity(2) takes it, however many processors there are.
@@ -98,9 +100,16 @@ void restore_default(int number) {
 }
 
 [[noreturn]] void become(Prepared prepared) {
-  ::setpgid(0, 0);
+  if (prepared.own_session) {
+    ::setsid();
+  } else {
+    ::setpgid(0, 0);
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != prepared.parent) ::_exit(127);  // it died before the line above
+  char go = 0;
+  while (::read(prepared.gate_fd, &go, 1) < 0 && errno == EINTR) {
+  }
   for (int number = 1; number < SIGRTMIN; ++number) restore_default(number);
   sigset_t none;
   ::sigemptyset(&none);
@@ -133,6 +142,7 @@ ChildProcess::ChildProcess(const ChildSpec& spec) {
   const auto environment = pointers(spec.environment);
   const Fd empty(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   Pipe errors = make_pipe(spec.program);
+  Pipe gate = make_pipe(spec.program);
   const auto cpu_mask = mask_of(spec.cpus);
   const Prepared prepared{spec.program.c_str(),
                           argv.data(),
@@ -141,15 +151,20 @@ ChildProcess::ChildProcess(const ChildSpec& spec) {
                            spec.stderr_fd, spec.extra_fd},
                           errors.write.get(),
                           ::getpid(),
-                          cpu_mask};
+                          cpu_mask,
+                          spec.own_session,
+                          gate.read.get()};
   {
     const BlockedSignals blocked;
     pid_ = ::fork();
     if (pid_ == 0) become(prepared);
   }
   if (pid_ < 0) cannot_start(spec.program, "no new process can be made");
-  ::setpgid(pid_,
-            pid_);  // also here: whichever comes first, the group exists before it is signalled
+  // Also here: whichever comes first, the group exists before it is signalled. The leader of a
+  // group could not begin a session.
+  if (!spec.own_session) ::setpgid(pid_, pid_);
+  if (spec.on_born) spec.on_born(pid_);
+  [[maybe_unused]] const auto opened = ::write(gate.write.get(), "g", 1);
   pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   const int pidfd_error = errno;
   errors.write.reset();

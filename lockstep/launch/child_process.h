@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,11 @@ struct ChildSpec {
   int stdin_fd = -1;  // -1 = empty
   int stdout_fd = -1;
   int stderr_fd = -1;
-  int extra_fd = -1;      // becomes kExtraFd of the program; -1 = none
-  std::vector<int> cpus;  // it may run on; empty = as this process
+  int extra_fd = -1;         // becomes kExtraFd of the program; -1 = none
+  std::vector<int> cpus;     // it may run on; empty = as this process
+  bool own_session = false;  // not that of this process's terminal
+  /// Told of the child's number before its program runs.
+  std::function<void(int pid)> on_born{};
 };
 
 /// Where a program finds `extra_fd`.

@@ -65,12 +65,14 @@ void Guardian::guard(int pipe_fd) {
   ::prctl(PR_SET_NAME, "lockstep-guard");
   static Groups groups;  // too large for comfort on a copied stack
   std::int64_t fence_ns = 0;
+  bool is_past = false;  // the fence: who is named only then is killed too
   while (true) {
     pollfd ready{0, POLLIN, 0};
     const int polled = ::poll(&ready, 1, ms_until(fence_ns));
     if (polled == 0 && ms_until(fence_ns) == 0) {
       groups.kill_all();
       fence_ns = 0;
+      is_past = true;
     }
     if (polled <= 0) continue;
     Message message;
@@ -79,7 +81,11 @@ void Guardian::guard(int pipe_fd) {
     if (n != sizeof message) break;
     if (message.group > 0) groups.add(static_cast<int>(message.group));
     if (message.group < 0) groups.remove(static_cast<int>(-message.group));
-    if (message.group == 0) fence_ns = message.fence_ns;
+    if (message.group > 0 && is_past) groups.kill_all();
+    if (message.group == 0) {
+      fence_ns = message.fence_ns;
+      is_past = false;
+    }
   }
   groups.kill_all();
   ::_exit(0);

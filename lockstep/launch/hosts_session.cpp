@@ -5,11 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -45,13 +44,23 @@ std::string source_towards(const SocketAddress& address) {
   return ::inet_ntop(raw->sa_family, bytes, text.data(), text.size()) == nullptr ? "" : text.data();
 }
 
-std::string own_address(const Endpoint& meeting) {
-  for (const SocketAddress& address : resolve(meeting.host, meeting.port)) {
-    std::string own = source_towards(address);
-    if (!own.empty()) return own;
+/// Of this host, on the way to where the hosts meet. A server of etcd whose name is not known any
+/// more must not keep the others from serving.
+std::string own_address(const LaunchOptions& options, const Endpoint& meeting) {
+  std::vector<Endpoint> places = options.more_endpoints;
+  places.insert(places.begin(), meeting);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    try {
+      for (const SocketAddress& address : resolve(places[i].host, std::max(1, places[i].port))) {
+        std::string own = source_towards(address);
+        if (!own.empty()) return own;
+      }
+    } catch (const EnvironmentFault&) {
+      if (i + 1 == places.size()) throw;
+    }
   }
   throw EnvironmentFault({"LS-3002", address_text(meeting.host, meeting.port),
-                          "no way leads there from this host",
+                          "no route leads there from this host",
                           "`ip route` lists the ways; --local-addr names this host's address"});
 }
 
@@ -81,7 +90,7 @@ rendezvous::NodeSettings rules(const AgentSettings& settings) {
   rules.max_nodes = options.nnodes.most;
   rules.max_restarts = options.max_restarts;
   rules.join_timeout_s = seconds_of(options, "join_timeout", rules.join_timeout_s);
-  if (options.rdzv_backend == RdzvBackend::fixed) {
+  if (options.rdzv_backend != RdzvBackend::c10d) {
     rules.join_timeout_s = seconds_of(options, "timeout", rules.join_timeout_s);
   }
   rules.last_call_s = seconds_of(options, "last_call_timeout", rules.last_call_s);
@@ -94,11 +103,7 @@ rendezvous::NodeSettings rules(const AgentSettings& settings) {
 rendezvous::Secret secret_of(const LaunchOptions& options) {
   rendezvous::SecretSource source;
   source.named = options.job_secret;
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path folder = config != nullptr && *config != '\0' ? config : "";
-  if (folder.empty()) folder = std::filesystem::path(home == nullptr ? "/" : home) / ".config";
-  source.default_file = folder / "lockstep" / "job-secret";
+  source.default_file = options.default_secret;
   return rendezvous::load_secret(source);
 }
 
@@ -110,7 +115,12 @@ std::unique_ptr<rendezvous::Board> make_board(const AgentSettings& settings,
   if (settings.options.rdzv_backend == RdzvBackend::etcd) {
     rendezvous::EtcdBoardOptions options;
     options.endpoints = {{meeting.host, meeting.port}};
-    options.prefix = "lockstep/" + settings.run_id;
+    for (const Endpoint& more : settings.options.more_endpoints) {
+      options.endpoints.push_back({more.host, more.port < 0 ? kEtcdPort : more.port});
+    }
+    const auto prefix = settings.options.rdzv_conf.find("etcd_prefix");
+    const bool is_named = prefix != settings.options.rdzv_conf.end() && !prefix->second.empty();
+    options.prefix = (is_named ? prefix->second : "lockstep") + "/" + settings.run_id;
     options.agent = agent;
     options.on_waiting = on_waiting;
     return std::make_unique<rendezvous::EtcdBoard>(std::move(options));
@@ -134,8 +144,7 @@ std::unique_ptr<rendezvous::Session> make_static_session(const AgentSettings& se
   fixed.agent = std::move(agent);
   fixed.job = rules(settings);
   fixed.endpoint = {meeting.host, meeting.port};
-  const char* identical = std::getenv("TORCH_ELASTIC_WORKER_IDENTICAL");
-  fixed.workers_identical = identical != nullptr && std::string_view(identical) == "1";
+  fixed.workers_identical = settings.options.workers_identical;
   fixed.reach.join = milliseconds(fixed.job.join_timeout_s);
   fixed.on_waiting = on_waiting;
   fixed.on_note = settings.say;
@@ -166,7 +175,7 @@ std::unique_ptr<rendezvous::Session> make_hosts_session(AgentSettings& settings,
                                                         rendezvous::Agent agent,
                                                         const OnWaiting& on_waiting) {
   const Endpoint meeting = meeting_place(settings.options);
-  if (agent.address.empty()) agent.address = own_address(meeting);
+  if (agent.address.empty()) agent.address = own_address(settings.options, meeting);
   agent.equal = equal_environment(settings);
   if (settings.options.rdzv_backend == RdzvBackend::fixed) {
     return make_static_session(settings, meeting, std::move(agent), on_waiting);

@@ -165,20 +165,78 @@ class Reader {
     if (const auto backend = word("--rdzv-backend", kBackends)) {
       options.rdzv_backend = kMeaning.at(*backend);
     }
-    options.rdzv_endpoint = parsed("--rdzv-endpoint", parse_endpoint, "use HOST or HOST:PORT");
+    read_endpoints();
     text("--rdzv-id", options.rdzv_id);
     if (auto settings = parsed("--rdzv-conf", parse_settings, "use KEY=VALUE,KEY=VALUE")) {
       options.rdzv_conf = std::move(*settings);
+      check_settings();
     }
     options.standalone = is_on("--standalone");
     if (const auto address = parsed("--master-addr", parse_endpoint, "use a host name or address"))
       options.master_addr = address->host;
     options.master_port = number("--master-port", 0, kMostPort);
     text("--local-addr", options.local_addr);
-    text("--job-secret", options.job_secret);
+    read_secret_place();
+    options.workers_identical = variable("TORCH_ELASTIC_WORKER_IDENTICAL") == "1";
     std::string fields;
     text("--may-differ", fields);
     for (const std::string& field : parse_filters(fields)) options.may_differ.insert(field);
+  }
+
+  [[nodiscard]] std::string variable(const char* name) const {
+    const char* value = words_.get_env ? words_.get_env(name) : nullptr;
+    return value == nullptr ? "" : value;
+  }
+
+  void read_secret_place() {
+    text("--job-secret", result_.options.job_secret);
+    std::string folder = variable("XDG_CONFIG_HOME");
+    if (folder.empty()) folder = variable("HOME") + "/.config";
+    result_.options.default_secret = folder + "/lockstep/job-secret";
+  }
+
+  /// An etcd of several servers is named by more than one of them.
+  void read_endpoints() {
+    LaunchOptions& options = result_.options;
+    const auto value = given("--rdzv-endpoint");
+    if (!value) return;
+    std::vector<Endpoint> endpoints;
+    for (const std::string& text : split(value->text, ',')) {
+      const auto endpoint = parse_endpoint(text);
+      if (!endpoint) return refuse(*value, "use HOST or HOST:PORT");
+      endpoints.push_back(*endpoint);
+    }
+    if (endpoints.size() > 1 && options.rdzv_backend != RdzvBackend::etcd) {
+      return refuse(*value, "only servers of etcd (--rdzv-backend etcd) may be several: keep one");
+    }
+    options.rdzv_endpoint = endpoints.front();
+    options.more_endpoints.assign(endpoints.begin() + 1, endpoints.end());
+  }
+
+  /// The keys that torchrun's rendezvous read (torch/distributed/elastic/rendezvous, 2.11). What
+  /// would weaken a job when it is not done is refused; what has no meaning here is told.
+  void check_settings() {
+    constexpr auto kRead = std::to_array<std::string_view>(
+        {"timeout", "join_timeout", "last_call_timeout", "etcd_prefix", "protocol"});
+    constexpr auto kNeedless = std::to_array<std::string_view>(
+        {"close_timeout", "heartbeat_timeout", "keep_alive_interval", "keep_alive_max_attempt",
+         "read_timeout", "store_type", "is_host", "use_libuv", "rank", "min_nodes", "max_nodes"});
+    constexpr auto kOfTls = std::to_array<std::string_view>(
+        {"cacert", "cert", "key", "ca_cert", "ssl_cert", "ssl_cert_key"});
+    const auto is_in = [](const auto& names, std::string_view key) {
+      return std::find(names.begin(), names.end(), key) != names.end();
+    };
+    for (const auto& [key, value] : result_.options.rdzv_conf) {
+      if (is_in(kOfTls, key) || (key == "protocol" && value != "http")) {
+        refuse("--rdzv-conf", key + "=" + value.substr(0, kMostShown) + " asks for TLS",
+               "etcd is reached over http here: leave it out, or name a local proxy of etcd");
+      } else if (is_in(kNeedless, key)) {
+        note("--rdzv-conf " + key + " is not read: it is of torchrun's own rendezvous");
+      } else if (!is_in(kRead, key)) {
+        note("--rdzv-conf " + key +
+             " is not read: " + did_you_mean(key, kRead, "the keys are " + joined(kRead)));
+      }
+    }
   }
 
   void read_program() {

@@ -43,6 +43,7 @@ struct LaunchOptions {
 
   RdzvBackend rdzv_backend = RdzvBackend::fixed;
   std::optional<Endpoint> rdzv_endpoint;
+  std::vector<Endpoint> more_endpoints;  // of the same etcd
   std::string rdzv_id = "none";
   std::map<std::string, std::string> rdzv_conf;
   bool standalone = false;
@@ -52,6 +53,8 @@ struct LaunchOptions {
   std::string hostfile;
   std::string hosts;
   std::string job_secret;            // a file, or "fd:N"; empty = the default file
+  std::string default_secret;        // the default file
+  bool workers_identical = false;    // TORCH_ELASTIC_WORKER_IDENTICAL, with static
   std::set<std::string> may_differ;  // of what must be equal on all hosts
 
   int max_restarts = 0;

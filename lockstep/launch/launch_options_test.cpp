@@ -139,5 +139,29 @@ TEST(LaunchOptions, OutputAndBindingAreReadAsTorchrunWritesThem) {
   EXPECT_EQ(options.line_prefix, "[${rank}]:");
 }
 
+TEST(LaunchOptions, AnEtcdMayBeNamedBySeveralOfItsServers) {
+  const auto several = read({{"--rdzv-backend", "etcd-v2"},
+                             {"--rdzv-endpoint", "a:2379,[fd00::7]:2380,c"},
+                             {"--rdzv-conf", "etcd_prefix=jobs,protocol=http,read_timeout=5"}});
+  EXPECT_THAT(several.problems, IsEmpty());
+  EXPECT_EQ(several.options.rdzv_endpoint->host, "a");
+  ASSERT_EQ(several.options.more_endpoints.size(), 2U);
+  EXPECT_EQ(several.options.more_endpoints[0].host, "fd00::7");
+  EXPECT_EQ(several.options.more_endpoints[0].port, 2380);
+  EXPECT_EQ(several.options.more_endpoints[1].port, -1);
+  ASSERT_EQ(several.notes.size(), 1U);  // of read_timeout
+  EXPECT_EQ(read({{"--rdzv-backend", "c10d"}, {"--rdzv-endpoint", "a:1,b:1"}}).problems.size(), 1U);
+  EXPECT_EQ(read({{"--rdzv-backend", "etcd"}, {"--rdzv-endpoint", "a:1,"}}).problems.size(), 1U);
+}
+
+TEST(LaunchOptions, WhatAsksForTlsIsRefusedAndAWrongKeyIsTold) {
+  const auto tls = read({{"--rdzv-conf", "protocol=https,cacert=/ca.pem"}});
+  EXPECT_EQ(tls.problems.size(), 2U);
+  const auto misspelt = read({{"--rdzv-conf", "join_timout=60"}});
+  EXPECT_THAT(misspelt.problems, IsEmpty());
+  ASSERT_EQ(misspelt.notes.size(), 1U);
+  EXPECT_EQ(misspelt.notes[0], "--rdzv-conf join_timout is not read: did you mean join_timeout?");
+}
+
 }  // namespace
 }  // namespace lockstep::launch

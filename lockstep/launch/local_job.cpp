@@ -91,11 +91,28 @@ std::unique_ptr<store::Server> serve_store(const LocalJobOptions& options) {
   return std::make_unique<store::Server>(options.master_addr, options.master_port);
 }
 
+/// Lets a rank read what this process could: a pipe, a file, or the terminal that it stands in the
+/// foreground of. The rank's session is then its own, so that the terminal, which is not that
+/// session's, neither stops it for reading (SIGTTIN) nor sends it Ctrl-C past this process.
+void hand_input_on(const LocalJobOptions& options, ChildSpec& spec) {
+  if (!options.inherits_input) return;
+  const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
+  if (is_terminal && ::tcgetpgrp(STDIN_FILENO) != ::getpgrp()) return;
+  spec.stdin_fd = STDIN_FILENO;
+  spec.own_session = true;
+  const bool is_plain =
+      options.logs.empty() || (options.logs.front().out.file.empty() &&
+                               options.logs.front().out.shown == StreamLog::Shown::raw);
+  // A debugger's prompt is no whole line.
+  if (is_terminal && ::isatty(STDOUT_FILENO) == 1 && is_plain) spec.stdout_fd = STDOUT_FILENO;
+}
+
 LocalJobResult run_completed(const LocalJobOptions& options, std::optional<StopSignals>& own,
                              StopSignals& signals, const RoundWatch& watch) {
   const auto inherited = own_environment();
   ChildSpec spec;
   spec.program = find_program(options.command[0], search_path(inherited));
+  hand_input_on(options, spec);
   OutputPump pump(options);
   std::optional<Supervisor> supervisor(std::in_place, options, pump, signals, watch);
   for (int local_rank = 0; local_rank < options.nproc_per_node; ++local_rank) {

@@ -73,7 +73,8 @@ struct LocalJobOptions {
   std::string log_dir;         // per-rank stderr and stdout; empty = passed through
   std::vector<RankLogs> logs;  // by local rank, in place of log_dir
   std::chrono::milliseconds stop_budget{std::chrono::seconds(20)};  // SIGTERM to SIGKILL
-  bool ours = true;  // ranks keep the exit codes of docs/cli.md; others end as 1
+  bool inherits_input = false;  // of one rank: standard input is this process's, else empty
+  bool ours = true;             // ranks keep the exit codes of docs/cli.md; others end as 1
   /// Each line of LOCKSTEP_REPORT_FD. It and on_output run one at a time on a thread of the job;
   /// they may block: ranks do not wait for them, the oldest lines waiting are dropped. What one
   /// throws ends the job.
@@ -113,6 +114,7 @@ struct LocalJobResult {
 struct RoundWatch {
   int interrupt_fd = -1;               // readable = the ranks are to stop; -1 = nothing does
   std::function<bool()> is_fenced;     // then they go at once
+  std::function<bool()> may_save;      // else they get a moment, not their whole time
   std::function<Deadline()> fence_at;  // when they must be dead unless this has moved on
   std::function<void()> on_stop;       // this process was asked to stop; the ranks have been told
   std::function<void(const RankEnd&)> on_failure;  // for which the others are being stopped

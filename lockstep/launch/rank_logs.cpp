@@ -1,15 +1,20 @@
 #include "lockstep/launch/rank_logs.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 
+#include "lockstep/base/file_lock.h"
 #include "lockstep/launch/output_pump.h"
 #include "lockstep/launch/program.h"
 
@@ -48,16 +53,6 @@ std::string make_new_folder(const fs::path& parent, const std::string& name) {
   cannot_make(parent / name, "there are too many of this name");
 }
 
-std::string make_temporary_folder() {
-  std::error_code error;
-  const fs::path parent = fs::temp_directory_path(error);
-  std::string name = ((error ? fs::path("/tmp") : parent) / "lockstep-launch-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    cannot_make(name, std::generic_category().message(errno));
-  }
-  return name;
-}
-
 /// Whether there is any file below: folders alone say nothing.
 bool has_any_file(const fs::path& folder) {
   std::error_code error;
@@ -68,18 +63,71 @@ bool has_any_file(const fs::path& folder) {
   return false;
 }
 
+constexpr std::string_view kTemporaryName = "lockstep-launch-";
+
+fs::path temporary_parent() {
+  std::error_code error;
+  const fs::path parent = fs::temp_directory_path(error);
+  return error ? fs::path("/tmp") : parent;
+}
+
+/// The process that a temporary folder's name speaks of; 0 = none.
+int maker_of(const std::string& name) {
+  int pid = 0;
+  if (!name.starts_with(kTemporaryName)) return 0;
+  const char* const digits = name.data() + kTemporaryName.size();
+  const auto [end, error] = std::from_chars(digits, name.data() + name.size(), pid);
+  return error == std::errc() && *end == '-' && pid > 0 ? pid : 0;
+}
+
+Fd open_folder(const std::string& folder) {
+  return Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+/// Takes away what launchers left that were killed. A live one holds its folder's lock, whose
+/// process may be invisible from this container; where there are no locks its number has to do.
+void remove_abandoned(const fs::path& parent) {
+  std::error_code error;
+  for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
+    const int maker = maker_of(at->path().filename().string());
+    if (maker == 0 || (maker != ::getpid() && ::kill(maker, 0) == 0)) continue;
+    const Fd folder = open_folder(at->path().string());
+    struct stat owner {};
+    if (!folder || ::fstat(folder.get(), &owner) != 0 || owner.st_uid != ::geteuid()) continue;
+    std::error_code ignored;
+    if (take_lock(folder) && !has_any_file(at->path())) fs::remove_all(at->path(), ignored);
+  }
+}
+
+/// \returns its path; `lock` is taken. Another launcher may remove it before that: then once more.
+std::string make_temporary_folder(Fd& lock) {
+  const fs::path parent = temporary_parent();
+  remove_abandoned(parent);
+  const std::string pattern = std::string(kTemporaryName) + std::to_string(::getpid()) + "-XXXXXX";
+  while (true) {
+    std::string name = (parent / pattern).string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      cannot_make(name, std::generic_category().message(errno));
+    }
+    lock = open_folder(name);
+    if (!lock && errno != ENOENT) cannot_make(name, std::generic_category().message(errno));
+    struct stat now {};
+    const bool is_locked = lock && take_lock(lock) && ::fstat(lock.get(), &now) == 0;
+    if (is_locked && now.st_nlink > 0) return name;
+  }
+}
+
 }  // namespace
 
 LogTree::LogTree(const LaunchOptions& options, const std::string& run_id) : options_(options) {
   if (options.log_dir == kNoFiles) return;
-  is_temporary_ = options.log_dir.empty();
-  folder_ = is_temporary_ ? make_temporary_folder()
-                          : make_new_folder(options.log_dir, as_file_name(run_id));
+  folder_ = options.log_dir.empty() ? make_temporary_folder(lock_)
+                                    : make_new_folder(options.log_dir, as_file_name(run_id));
 }
 
 LogTree::~LogTree() {
   std::error_code ignored;
-  if (is_temporary_ && !has_any_file(folder_)) fs::remove_all(folder_, ignored);
+  if (lock_ && !has_any_file(folder_)) fs::remove_all(folder_, ignored);
 }
 
 bool LogTree::has_output() const {

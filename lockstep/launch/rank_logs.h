@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/fd.h"
 #include "lockstep/launch/launch_options.h"
 #include "lockstep/launch/local_job.h"
 #include "lockstep/launch/log_file.h"
@@ -36,7 +37,7 @@ class LogTree {
 
   const LaunchOptions& options_;
   std::string folder_;
-  bool is_temporary_ = false;
+  Fd lock_;  // of a temporary folder: it is in use
 };
 
 /// Where ranks of a first attempt would write, when --log-dir names a folder: nothing is made.

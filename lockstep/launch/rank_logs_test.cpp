@@ -83,6 +83,29 @@ TEST_F(RankLogsTest, ATemporaryFolderGoesWhenNothingWasLeftInIt) {
   fs::remove_all(used);
 }
 
+TEST_F(RankLogsTest, WhatAKilledLauncherLeftInTheTemporaryFolderGoesWithTheNext) {
+  const test::ScratchFolder temporary;
+  const char* before = std::getenv("TMPDIR");
+  const std::string old = before == nullptr ? "" : before;
+  ::setenv("TMPDIR", temporary.path().c_str(), 1);
+  const fs::path of_dead = temporary.path() / "lockstep-launch-999999999-abcdef/attempt_0/0";
+  const fs::path with_words = temporary.path() / "lockstep-launch-999999998-abcdef";
+  const fs::path of_live =
+      temporary.path() / ("lockstep-launch-" + std::to_string(::getppid()) + "-x");
+  for (const fs::path& folder : {of_dead, with_words, of_live}) fs::create_directories(folder);
+  std::ofstream(with_words / "error.json") << "{}";
+  LaunchOptions options;
+  {
+    const LogTree one(options, "none");
+    const LogTree other(options, "none");
+    EXPECT_TRUE(fs::exists(one.folder()));  // its own number, but in use
+    EXPECT_FALSE(fs::exists(of_dead.parent_path().parent_path()));
+    EXPECT_TRUE(fs::exists(with_words));
+    EXPECT_TRUE(fs::exists(of_live));
+  }
+  before == nullptr ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", old.c_str(), 1);
+}
+
 TEST_F(RankLogsTest, NoFilesAreMadeForDevNull) {
   options_.log_dir = "/dev/null";
   options_.redirects = *parse_streams("3");

@@ -51,13 +51,15 @@ Supervisor::Supervisor(const LocalJobOptions& options, OutputPump& pump, StopSig
 
 void Supervisor::start(int rank, int local_rank, ChildSpec spec,
                        std::unique_ptr<RankStreams> streams) {
-  spec.stdout_fd = streams->stdout_write();
+  if (spec.stdout_fd < 0) spec.stdout_fd = streams->stdout_write();
   spec.stderr_fd = streams->stderr_write();
   spec.extra_fd = streams->report_write();
   const auto start = Clock::now();
+  // This process may be stopped at any moment: the guardian knows first.
+  tell_fence();
+  spec.on_born = [this](int pid) { guardian_.watch(pid); };
   ChildProcess child(spec);
   streams->close_write_ends();
-  guardian_.watch(child.pid());
   const int pid = child.pid();
   ranks_.push_back({rank, local_rank, pid, std::move(child), std::move(streams), start});
 }
@@ -180,7 +182,10 @@ void Supervisor::on_stop_signals() {
 void Supervisor::on_interrupt(bool is_over) {
   if (is_over && !interrupted_) {
     interrupted_ = true;
-    if (phase_ != Phase::stopping && phase_ != Phase::killing) stop_after_failure();
+    const bool may_save = watch_.may_save && watch_.may_save();
+    const bool is_stopping = phase_ == Phase::stopping || phase_ == Phase::killing;
+    if (!is_stopping && may_save) stop_all(SIGTERM, options_.stop_budget);
+    if (!is_stopping && !may_save) stop_after_failure();
   }
   const bool must_go = interrupted_ && phase_ != Phase::killing && watch_.is_fenced;
   if (must_go && watch_.is_fenced()) kill_all();

@@ -78,7 +78,7 @@ std::optional<Problem> mismatch_of(const Agent& newcomer, const std::string& lea
                    "another --rdzv-endpoint, or both the same --rdzv-id"};
   }
   return Problem{"LS-3023", where, what,
-                 "make them equal on all hosts, or name what may differ with --allow-difference"};
+                 "make them equal on all hosts, or name what may differ with --may-differ"};
 }
 
 std::optional<Problem> mismatch_of(const Agent& newcomer, const Agent& leader,

@@ -285,6 +285,12 @@ TEST(AgentHub, WhatWasAnnouncedArrivesBeforeTheHubGoes) {
   EXPECT_LT(Clock::now() - start, 5s);
 }
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kGrowthKib = std::size_t{512} * 1024;  // freed memory is held back
+#else
+constexpr std::size_t kGrowthKib = std::size_t{16} * 1024;
+#endif
+
 std::size_t resident_kib() {
   std::ifstream in("/proc/self/statm");
   std::size_t pages = 0;
@@ -332,7 +338,7 @@ TEST(AgentHub, TenThousandHostileConnectionsDoNotStopAJob) {
   Caller late(hub);
   EXPECT_TRUE(late.join("late")) << "nobody can join any more";
   EXPECT_LT(slowest, 500ms);
-  EXPECT_LT(resident_kib() - std::min(before_kib, resident_kib()), 16U * 1024);
+  EXPECT_LT(resident_kib(), before_kib + kGrowthKib);
   EXPECT_LT(hub.notes().size(), 200U) << "the log was flooded";
   hostile.clear();
   ASSERT_TRUE(hub.serve_until([&] { return hub.hub().connection_count() == 2; }));

@@ -211,7 +211,10 @@ void BoardSession::act(const StartRanks& start) {
   ring(news_);
 }
 
-void BoardSession::act(const StopRanks& stop) { interrupt(stop.at_once, stop.because); }
+void BoardSession::act(const StopRanks& stop) {
+  may_save_.store(stop.may_save);
+  interrupt(stop.at_once, stop.because);
+}
 
 /// Of a round that was not handed out no rank runs.
 void BoardSession::interrupt(bool at_once, const std::string& because) {

@@ -35,6 +35,7 @@ class BoardSession final : public Session {
   [[nodiscard]] int interrupt_fd() const override { return interrupt_.get(); }
   [[nodiscard]] std::string interrupt_reason() const override;
   [[nodiscard]] bool is_fenced() const override { return is_fenced_.load(); }
+  [[nodiscard]] bool may_save() const override { return may_save_.load(); }
   [[nodiscard]] Deadline fence_at() const override;
   void leaving() override;
   void failing(const Failure& failure) override;
@@ -65,6 +66,7 @@ class BoardSession final : public Session {
   Fd interrupt_;  // readable: the ranks are to be stopped
   std::atomic<bool> is_over_{false};
   std::atomic<bool> is_fenced_{false};
+  std::atomic<bool> may_save_{false};
   std::atomic<double> fence_at_s_;
 
   mutable std::mutex mutex_;

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <functional>
+#include <future>
 
 #include "lockstep/rendezvous/memory_board_testing.h"
 
@@ -120,9 +121,11 @@ TEST(BoardSession, AFailureStopsTheOtherHostsAndStartsAllAgain) {
   Sessions sessions;
   NodeSettings settings = settings_for(2);
   settings.max_restarts = 1;
+  std::promise<void> has_round;
   in_threads({[&] {
                 const auto session = sessions.open(agent_named("a"), settings);
                 (void)round_of(*session);
+                has_round.set_value();
                 ASSERT_TRUE(await_interrupt(*session));
                 EXPECT_EQ(session->interrupt_reason(),
                           "rank 3 on host-b (pid 0): killed by SIGKILL");
@@ -137,6 +140,7 @@ TEST(BoardSession, AFailureStopsTheOtherHostsAndStartsAllAgain) {
               [&] {
                 const auto session = sessions.open(agent_named("b"), settings);
                 (void)round_of(*session);
+                has_round.get_future().wait();
                 session->failing(failed("host-b").failure);
                 session->report(failed("host-b"));
                 EXPECT_EQ(round_of(*session).generation, 2);
@@ -147,9 +151,11 @@ TEST(BoardSession, AFailureStopsTheOtherHostsAndStartsAllAgain) {
 
 TEST(BoardSession, WithoutARestartLeftTheVerdictNamesTheRankOnAllHosts) {
   Sessions sessions;
+  std::promise<void> has_round;
   in_threads({[&] {
                 const auto session = sessions.open(agent_named("a"), settings_for(2));
                 (void)round_of(*session);
+                has_round.set_value();
                 ASSERT_TRUE(await_interrupt(*session));
                 session->report(ended(RoundEnd::Kind::interrupted));
                 const Verdict verdict = verdict_of(*session);
@@ -160,6 +166,7 @@ TEST(BoardSession, WithoutARestartLeftTheVerdictNamesTheRankOnAllHosts) {
               [&] {
                 const auto session = sessions.open(agent_named("b"), settings_for(2));
                 (void)round_of(*session);
+                has_round.get_future().wait();
                 session->report(failed("host-b"));
                 const Verdict verdict = verdict_of(*session);
                 ASSERT_TRUE(verdict.first);

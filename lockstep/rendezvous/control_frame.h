@@ -1,5 +1,6 @@
 // What agents say to each other, as bytes: a handshake in which both prove that they know the job's
 // key, then frames that nobody else can make, change, repeat or reorder. Pure: no sockets.
+// docs/formats/control.md.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -11,12 +11,11 @@ namespace {
 using Phase = JobState::Phase;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kLookAgain = 0.1;        // of a heartbeat
-constexpr double kHearsBeats = 2;         // from one answer to the next, and some
-constexpr double kFreshBeats = 3;         // a host that missed so many may have gone
-constexpr double kStoppedBeats = 2;       // without a step: this process itself was stopped
-constexpr std::size_t kManyHosts = 32;    // texts for people reach them less often
-constexpr std::size_t kMostRefused = 64;  // are remembered
+constexpr double kLookAgain = 0.1;      // of a heartbeat
+constexpr double kHearsBeats = 2;       // from one answer to the next, and some
+constexpr double kFreshBeats = 3;       // a host that missed so many may have gone
+constexpr double kStoppedBeats = 2;     // without a step: this process itself was stopped
+constexpr std::size_t kManyHosts = 32;  // texts for people reach them less often
 
 /// Beside the sign of life.
 bool says_the_same(const Record& one, const Record& other) {
@@ -88,6 +87,7 @@ void Coordinator::take(const std::shared_ptr<const Record>& record, double now_s
   }
   is_dirty_ =
       is_dirty_ || is_new || !host.record || host.is_gone || !says_the_same(*host.record, *record);
+  if (!host.record) host.first_beat = record->beat;
   host.record = record;
   host.heard_s = now_s;
   host.is_gone = host.is_proven = false;
@@ -172,7 +172,7 @@ void Coordinator::be_patient(double now_s) {
 bool Coordinator::is_in_doubt(double now_s, Outputs& out) {
   const bool has_owner = std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& item) {
     const Host& host = item.second;
-    return host.record && !host.is_gone && item.first != own_id_ &&
+    return host.record && host.record->beat > host.first_beat && item.first != own_id_ &&
            are_equal(host.record->agent.equal, equal_of_job_, settings_);
   });
   if (has_owner) {
@@ -236,7 +236,7 @@ void Coordinator::refuse(Host& host, Exit exit, Problem problem, Outputs& out) {
   host.is_refused = true;
   if (!problem.code.empty()) out.push_back(Note{"refused " + host.name + ": " + problem.what});
   refused_.push_back({host.record->agent.id, exit, std::move(problem)});
-  if (refused_.size() > kMostRefused) refused_.erase(refused_.begin());
+  if (refused_.size() > kMostListed) refused_.erase(refused_.begin());
   has_changed_ = true;
 }
 
@@ -263,7 +263,7 @@ void Coordinator::drop_hosts(double now_s) {
     const bool has_begun = generation_ >= first_generation_ && phase_ != Phase::ended;
     if (has_begun && host.is_admitted) {
       if (host.record) holds_.host_has_gone(host.record->agent, now_s);
-      if (host.is_seated) lost_.push_back(host.name);
+      if (host.is_seated && lost_.size() < kMostListed) lost_.push_back(host.name);
     }
     const auto is_it = [&](const Refusal& refusal) { return refusal.id == current->first; };
     refused_.erase(std::remove_if(refused_.begin(), refused_.end(), is_it), refused_.end());

@@ -52,7 +52,8 @@ class Coordinator {
     double heard_s = 0;
     double joined_s = 0;
     double held_until_s = 0;
-    std::uint64_t order = 0;  // in which they joined
+    std::uint64_t order = 0;       // in which they joined
+    std::uint64_t first_beat = 0;  // that this leader saw: what came later is a sign of life
     bool is_admitted = false;
     bool is_seated = false;  // in the newest round
     bool is_refused = false;

@@ -12,7 +12,7 @@ namespace {
 using Kind = RanksReport::Kind;
 using Phase = JobState::Phase;
 
-constexpr std::size_t kMostNames = 16;  // in one line
+constexpr std::size_t kMostNames = 8;  // in one line
 
 std::string listed(const std::vector<std::string>& names) {
   std::string text;

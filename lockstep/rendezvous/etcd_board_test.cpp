@@ -8,7 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/rendezvous/etcd_membership.h"
-#include "lockstep/rendezvous/etcd_server_testing.h"
+#include "tests/support/etcd_server.h"
 #include "tests/support/problem_of.h"
 
 namespace lockstep::rendezvous {
@@ -22,9 +22,9 @@ using Kind = BoardEvent::Kind;
 /// One etcd for all tests of this file; each takes a prefix of its own.
 class EtcdBoardTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { server_ = std::make_unique<EtcdServer>(); }
+  static void SetUpTestSuite() { server_ = std::make_unique<test::EtcdServer>(); }
   static void TearDownTestSuite() { server_.reset(); }
-  static EtcdServer& server() { return *server_; }
+  static test::EtcdServer& server() { return *server_; }
 
   [[nodiscard]] static std::string prefix() {
     return std::string("test/") + testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -34,10 +34,10 @@ class EtcdBoardTest : public testing::Test {
   }
 
  private:
-  static std::unique_ptr<EtcdServer> server_;
+  static std::unique_ptr<test::EtcdServer> server_;
 };
 
-std::unique_ptr<EtcdServer> EtcdBoardTest::server_;
+std::unique_ptr<test::EtcdServer> EtcdBoardTest::server_;
 
 const BoardEvent* find_in(const std::vector<BoardEvent>& told, Kind kind,
                           const std::string& agent = {}, const std::string& bytes = {}) {
@@ -236,7 +236,8 @@ Problem problem_at(int port) {
 }
 
 TEST(EtcdBoard, NoEtcdIsSaidWithTheReason) {
-  const Problem nobody = problem_at(listen_on("127.0.0.1", 0).port);
+  const int free_port = listen_on("127.0.0.1", 0).port;
+  const Problem nobody = problem_at(free_port);
   EXPECT_EQ(nobody.code, "LS-3065");
   EXPECT_NE(nobody.what.find("Connection refused"), std::string::npos) << nobody.what;
   const Listener silent = listen_on("127.0.0.1", 0);
@@ -244,18 +245,6 @@ TEST(EtcdBoard, NoEtcdIsSaidWithTheReason) {
   EXPECT_EQ(mute.code, "LS-3065");
   EXPECT_NE(mute.what.find("127.0.0.1:" + std::to_string(silent.port)), std::string::npos)
       << mute.what;
-}
-
-TEST(EtcdEndpoints, AreReadWithPortsAndWithout) {
-  const auto endpoints = etcd_endpoints_from("a:1,b,[::1]:3,::1");
-  ASSERT_EQ(endpoints.size(), 4U);
-  EXPECT_EQ(endpoints[0].text(), "a:1");
-  EXPECT_EQ(endpoints[1].text(), "b:2379");
-  EXPECT_EQ(endpoints[2].text(), "[::1]:3");
-  EXPECT_EQ(endpoints[3].text(), "[::1]:2379");
-  for (const char* text : {"", "a,", "a:", "a:x", "a:0", "a:70000", ":1"}) {
-    EXPECT_THROW((void)etcd_endpoints_from(text), UsageError) << text;
-  }
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "lockstep/rendezvous/etcd_client.h"
 
-#define CPPHTTPLIB_OPENSSL_SUPPORT  // as Debian builds the library
-#include <httplib.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -10,13 +13,15 @@
 
 #include "lockstep/base/base64.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/fd.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/rendezvous/http_reply.h"
+#include "lockstep/rendezvous/reach.h"
 
 namespace lockstep::rendezvous {
 namespace {
 
 using nlohmann::json;
-constexpr int kPort = 2379;
-constexpr std::size_t kMaxAnswerBytes = std::size_t{256} << 20;
 
 /// The first key after all that begin with `prefix`, none of which ends with 0xff here.
 std::string after_prefix(std::string prefix) {
@@ -77,6 +82,12 @@ EtcdKey key_from(const json& object) {
           number(object, "mod_revision")};
 }
 
+/// False when the deadline passed.
+bool wait_for_input(int socket, Deadline deadline) {
+  pollfd ready{socket, POLLIN, 0};
+  return ::poll(&ready, 1, poll_timeout_ms(deadline)) != 0;
+}
+
 EtcdAnswer answer_from(const json& reply) {
   EtcdAnswer answer;
   answer.succeeded = reply.value("succeeded", false);
@@ -96,50 +107,65 @@ struct EtcdClient::Impl {
   std::vector<Endpoint> endpoints;
   EtcdTimes times;
   std::size_t current = 0;
-  std::unique_ptr<httplib::Client> http{};  // to the current endpoint
+  Fd socket{};  // to the current endpoint
 
-  void connect();
   json post(const std::string& path, const json& body);
+  HttpReply exchange(const std::string& request);
+  [[noreturn]] void fail(const std::string& what);
 };
 
-void EtcdClient::Impl::connect() {
-  const Endpoint& endpoint = endpoints[current];
-  http = std::make_unique<httplib::Client>(endpoint.host, endpoint.port);
-  http->set_keep_alive(true);
-  http->set_tcp_nodelay(true);
-  http->set_connection_timeout(times.connect);
-  http->set_read_timeout(times.answer);
-  http->set_write_timeout(times.answer);
+/// Whether another server would do better is seen the next time.
+void EtcdClient::Impl::fail(const std::string& what) {
+  const std::string where = endpoints[current].text();
+  socket.reset();
+  current = (current + 1) % endpoints.size();
+  throw EtcdTrouble(where + ": " + what);
 }
 
-/// One request to one server: whether another one would do better is seen the next time.
-json EtcdClient::Impl::post(const std::string& path, const json& body) {
-  if (!http) connect();
-  const std::string where = endpoints[current].text();
-  std::string text;
-  httplib::Request request;
-  request.method = "POST";
-  request.path = path;
-  request.set_header("Content-Type", "application/json");
-  request.body = body.dump();
-  request.content_receiver = [&text](const char* data, std::size_t count, std::uint64_t,
-                                     std::uint64_t) {
-    text.append(data, count);
-    return text.size() <= kMaxAnswerBytes;
-  };
-  const httplib::Result result = http->send(request);
-  const auto fail = [&](const std::string& what) {
-    http.reset();
-    current = (current + 1) % endpoints.size();
-    throw EtcdTrouble(where + ": " + what);
-  };
-  if (!result) fail(httplib::to_string(result.error()));
-  const json reply = json::parse(text, nullptr, false);
-  if (!reply.is_object())
-    fail("what answers is no etcd (HTTP status " + std::to_string(result->status) + ")");
-  if (result->status != 200)
-    fail(reply.value("error", "HTTP status " + std::to_string(result->status)));
+/// One request and its answer. A connection that was kept may have been closed meanwhile; whether
+/// the request was carried out is then not known, so it is not made again here.
+HttpReply EtcdClient::Impl::exchange(const std::string& request) {
+  using Clock = std::chrono::steady_clock;
+  if (!socket) {
+    Tried tried = try_to_connect(endpoints[current], Clock::now() + times.connect, -1);
+    if (!tried.connected) fail(tried.text);
+    socket = std::move(tried.connected);
+    enable_fast_and_watched(socket.get());
+  }
+  const Deadline deadline = Clock::now() + times.answer;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(request.data());
+  if (write_all(socket.get(), {bytes, request.size()}, deadline) != IoEnd::done) {
+    fail("the connection was lost");
+  }
+  HttpReply reply;
+  auto took = HttpReply::Took::need_more;
+  std::array<char, std::size_t{64} << 10> piece;
+  while (took == HttpReply::Took::need_more) {
+    const ssize_t n = ::recv(socket.get(), piece.data(), piece.size(), 0);
+    if (n > 0) {
+      took = reply.add({piece.data(), static_cast<std::size_t>(n)});
+    } else if (n < 0 && errno == EAGAIN) {
+      if (!wait_for_input(socket.get(), deadline)) fail("no answer in time");
+    } else if (n == 0 || errno != EINTR) {
+      fail("the connection was lost");
+    }
+  }
+  if (took == HttpReply::Took::refused) fail(reply.refusal());
   return reply;
+}
+
+json EtcdClient::Impl::post(const std::string& path, const json& body) {
+  const std::string content = body.dump();
+  const HttpReply reply = exchange(
+      "POST " + path + " HTTP/1.1\r\nHost: " + endpoints[current].text() +
+      "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(content.size()) +
+      "\r\n\r\n" + content);
+  const json answer = json::parse(reply.body(), nullptr, false);
+  const std::string status = "HTTP status " + std::to_string(reply.status());
+  if (!answer.is_object()) fail("what answers is no etcd (" + status + ")");
+  if (reply.status() != 200) fail(answer.value("error", status));
+  if (reply.closes()) socket.reset();
+  return answer;
 }
 
 EtcdClient::EtcdClient(std::vector<Endpoint> endpoints, EtcdTimes times)
@@ -188,36 +214,6 @@ EtcdAnswer EtcdClient::transact(const std::vector<EtcdCondition>& conditions,
         "/v3/kv/txn",
         {{"compare", compare}, {"success", to_json(then)}, {"failure", to_json(otherwise)}}));
   });
-}
-
-std::vector<Endpoint> etcd_endpoints_from(const std::string& text) {
-  std::vector<Endpoint> endpoints;
-  const auto fail = [&](const std::string& part) {
-    throw UsageError(
-        {{"LS-1013", "--rdzv-endpoint", "'" + part + "' is no address of an etcd",
-          "write host:port, more than one with commas between: host1:2379,host2:2379"}});
-  };
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    begin = end + 1;
-    const auto colon = part.rfind(':');
-    const bool has_port = colon != std::string::npos &&
-                          part.find(']', colon) == std::string::npos &&
-                          (part.find(':') == colon || part.starts_with('['));
-    Endpoint endpoint{has_port ? part.substr(0, colon) : part, kPort};
-    if (endpoint.host.starts_with('[') && endpoint.host.ends_with(']')) {
-      endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
-    }
-    if (has_port) {
-      const char* last = part.data() + part.size();
-      const auto [rest, error] = std::from_chars(part.data() + colon + 1, last, endpoint.port);
-      if (error != std::errc() || rest != last) fail(part);
-    }
-    if (endpoint.host.empty() || endpoint.port < 1 || endpoint.port > 65535) fail(part);
-    endpoints.push_back(std::move(endpoint));
-  }
-  return endpoints;
 }
 
 }  // namespace lockstep::rendezvous

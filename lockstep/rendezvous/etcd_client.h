@@ -76,7 +76,4 @@ class EtcdClient {
   std::unique_ptr<Impl> impl_;
 };
 
-/// "host1:2379,host2" with 2379 where a port is missing. \throws UsageError (LS-1013).
-[[nodiscard]] std::vector<Endpoint> etcd_endpoints_from(const std::string& text);
-
 }  // namespace lockstep::rendezvous

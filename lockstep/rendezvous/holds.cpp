@@ -32,6 +32,7 @@ std::vector<Strikes> Holds::to_strikes(double now_s) const {
   std::vector<Strikes> strikes;
   for (const auto& [machine, row] : rows_) {
     if (now_s - row.last_s > times_.forgive_s) continue;
+    if (strikes.size() == kMostListed) break;
     strikes.push_back({machine, row.count, std::max(0.0, row.until_s - now_s)});
   }
   return strikes;

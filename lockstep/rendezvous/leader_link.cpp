@@ -9,6 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/port_holder.h"
+#include "lockstep/rendezvous/records.h"
 
 namespace lockstep::rendezvous {
 namespace {
@@ -28,6 +29,14 @@ bool is_another_lockstep(int pid) {
   const auto other = fs::read_symlink("/proc/" + std::to_string(pid) + "/exe", error);
   return pid > 0 && !error && other == fs::read_symlink("/proc/self/exe", error) &&
          pid != static_cast<int>(::getpid());
+}
+
+std::string leader_for_people(const std::string& state) {
+  try {
+    return state_from(state).leader_name + ", which leads this job,";
+  } catch (const BadData&) {
+    return "the agent that leads this job";
+  }
 }
 
 }  // namespace
@@ -241,7 +250,7 @@ void LeaderLink::fail(const char* code, const std::string& what, const std::stri
 
 void LeaderLink::fail_for_trouble() const {
   if (was_joined()) {
-    fail("LS-3064", "the agent that leads this job was lost: " + trouble_text_,
+    fail("LS-3064", leader_for_people(last_state_) + " was lost: " + trouble_text_,
          "see on its host why it has ended or cannot be reached; a job outlives its leader's host "
          "with --rdzv-backend etcd");
   }

@@ -16,6 +16,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 /// Without a step for so many heartbeats this process was stopped, and news may lie unread.
 constexpr double kStoppedBeats = 2;
 
+constexpr double kBoardFirstS = 1;
+
 /// A spare host may wait for days: it tells less often.
 constexpr double kSpareNotes = 12;
 
@@ -196,7 +198,22 @@ void Member::stop_ranks(bool at_once, const std::string& because, Outputs& out) 
   const Told wanted = at_once ? Told::kill : Told::stop;
   if (told_ >= wanted) return;
   told_ = wanted;
-  out.push_back(StopRanks{at_once, because});
+  const StopCause cause = state_ ? state_->cause : StopCause::none;
+  const bool in_peace =
+      cause == StopCause::asked || cause == StopCause::left || cause == StopCause::joined;
+  out.push_back(StopRanks{at_once, because, !at_once && in_peace});
+}
+
+bool Member::may_take_over(double now_s) const { return !state_ || is_answered(now_s); }
+
+void Member::give_up_leader(double now_s) {
+  const double silence_s = now_s - answered_s_.value_or(waits_since_s_);
+  const std::string leader = state_ ? state_->leader_name : "nobody";
+  end_with({Exit::environment,
+            {},
+            {},
+            leader + ", the host that leads the job, has not been heard for " + seconds(silence_s) +
+                ": it has gone, or the network between is cut. The job cannot go on here"});
 }
 
 void Member::judge_leader(double now_s, bool leads) {
@@ -205,19 +222,12 @@ void Member::judge_leader(double now_s, bool leads) {
       std::max(answered_s_.value_or(kNever), patient_from_s_) + settings_.times.lost_s;
   if (settings_.ends_with_leader && answered_s_ && state_) {
     wake_by(lost_at_s);
-    if (now_s >= lost_at_s) {
-      return end_with(
-          {Exit::environment,
-           {},
-           {},
-           state_->leader_name + ", the host that leads the job, has not been heard for " +
-               seconds(now_s - *answered_s_) +
-               ": it has gone, or the network between is cut. The job cannot go on here"});
-    }
+    if (now_s >= lost_at_s) return give_up_leader(now_s);
   }
   if (has_live_ranks()) return;
   const double heard_s = std::max(answered_s_.value_or(waits_since_s_), waits_since_s_);
-  const double give_up_s = heard_s + settings_.join_timeout_s;
+  // Why a board was never reached the board itself can tell: it gives up first.
+  const double give_up_s = heard_s + settings_.join_timeout_s + (answered_s_ ? 0 : kBoardFirstS);
   wake_by(give_up_s);
   if (now_s < give_up_s) return;
   end_with({Exit::environment,

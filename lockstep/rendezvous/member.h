@@ -24,6 +24,9 @@ class Member {
   void rank_failing(const Failure& failure);
   void ranks_ended(const RoundEnd& end, double now_s);
   void ask_to_stop();
+  /// Whether what it knows is new enough to go on from when its board goes with the leader.
+  [[nodiscard]] bool may_take_over(double now_s) const;
+  void give_up_leader(double now_s);
   /// This agent may not take part.
   void refuse(const Problem& problem) { end_with({Exit::usage, {}, {}, problem.what}, problem); }
   /// Does what is due. \param leads this agent, so that it ends only when the others know how.

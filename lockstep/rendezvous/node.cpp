@@ -52,6 +52,10 @@ void Node::take(double /*now_s*/, const StateCame& came, Outputs& out) {
 
 void Node::take(double now_s, const Leading& leading, Outputs& out) {
   if (coordinator_) return;
+  // It was stopped while another led: the job may have gone on, or ended.
+  if (settings_.ends_with_leader && !member_.may_take_over(now_s)) {
+    return member_.give_up_leader(now_s);
+  }
   const bool had_seat = member_.record()->ranks.kind != RanksReport::Kind::none;
   const Part part = had_seat ? Part::seated : member_.state() ? Part::follows : Part::none;
   if (leading.last) member_.follow(leading.last, out);

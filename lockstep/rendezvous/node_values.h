@@ -88,6 +88,7 @@ struct StartRanks {
 struct StopRanks {
   bool at_once = false;  // kill them: this host may no longer be part of the job
   std::string because;
+  bool may_save = false;  // nothing has failed: they have their whole time to save
 };
 struct Finish {
   Verdict verdict;

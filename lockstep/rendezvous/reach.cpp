@@ -29,24 +29,17 @@ void wait_for(Attempt& attempt, Deadline deadline, int stop_fd) {
   }
 }
 
-struct Met {
-  Unreached unreached = Unreached::other;
-  std::string text;
-};
+}  // namespace
 
-/// Nothing when it is reached.
-std::optional<Met> try_once(const Endpoint& endpoint, Deadline deadline, int stop_fd) {
+Tried try_to_connect(const Endpoint& endpoint, Deadline deadline, int stop_fd) {
   try {
     Attempt attempt(endpoint, resolve(endpoint.host, endpoint.port));
     wait_for(attempt, deadline, stop_fd);
-    if (attempt.is_connected()) return std::nullopt;
-    return Met{attempt.unreached(), attempt.text()};
+    return {attempt.take_connected(), attempt.unreached(), attempt.text()};
   } catch (const EnvironmentFault& fault) {
-    return Met{Unreached::name, fault.problems().front().what};
+    return {{}, Unreached::name, fault.problems().front().what};
   }
 }
-
-}  // namespace
 
 bool reach(const Endpoint& endpoint, const ReachTimes& times, const OnWaiting& on_waiting,
            int stop_fd) {
@@ -57,21 +50,21 @@ bool reach(const Endpoint& endpoint, const ReachTimes& times, const OnWaiting& o
   milliseconds pause(5);
   while (true) {
     const auto begun = Clock::now();
-    const auto met = try_once(endpoint, begun + times.hopeless, stop_fd);
-    if (!met) return true;
-    if (last != met->unreached) since = begun;
-    last = met->unreached;
-    const bool is_refused = met->unreached == Unreached::refused;
+    const Tried met = try_to_connect(endpoint, begun + times.hopeless, stop_fd);
+    if (met.connected) return true;
+    if (last != met.unreached) since = begun;
+    last = met.unreached;
+    const bool is_refused = met.unreached == Unreached::refused;
     const auto now = Clock::now();
     if (is_readable_within(stop_fd, milliseconds(0))) return false;
     if (now >= since + (is_refused ? times.join : times.hopeless) || now >= start + times.join) {
-      throw unreached_fault(endpoint, met->unreached, met->text,
+      throw unreached_fault(endpoint, met.unreached, met.text,
                             std::chrono::duration<double>(now - start).count());
     }
     if (on_waiting && now >= tell_at) {
       tell_at = now + kTellWaitingEvery;
-      on_waiting(is_refused ? "nobody listens at " + endpoint.text() + " yet: " + met->text
-                            : met->text);
+      on_waiting(is_refused ? "nobody listens at " + endpoint.text() + " yet: " + met.text
+                            : met.text);
     }
     if (is_readable_within(stop_fd, pause)) return false;
     pause = std::min(pause * 2, kLongestPause);

@@ -17,7 +17,6 @@ constexpr std::size_t kLineBytes = 1024;
 constexpr std::size_t kFirstTextBytes = std::size_t{16} << 10;  // of the first failure
 constexpr std::size_t kOtherTextBytes = 1024;
 constexpr std::size_t kMostFields = 64;  // of Agent::equal
-constexpr std::size_t kMostListed = 64;  // refusals, strikes, hosts
 constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr std::int64_t kMostCount = 1 << 30;
 

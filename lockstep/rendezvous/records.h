@@ -15,6 +15,7 @@ namespace lockstep::rendezvous {
 inline constexpr std::size_t kMostRecordBytes = std::size_t{256} << 10;
 inline constexpr std::size_t kMostStateBytes = std::size_t{1} << 20;  // etcd takes 1.5 MiB
 inline constexpr std::size_t kMostSeats = 4096;
+inline constexpr std::size_t kMostListed = 64;    // refusals, strikes and hosts that have gone
 inline constexpr std::size_t kMostFailures = 32;  // told of a round; later ones are left out
 
 /// How the ranks of one host fare in one round.

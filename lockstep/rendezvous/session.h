@@ -45,6 +45,8 @@ class Session {
   [[nodiscard]] virtual std::string interrupt_reason() const = 0;
   /// Whether ranks must go at once: this host may no longer be part of the job.
   [[nodiscard]] virtual bool is_fenced() const = 0;
+  /// Whether nothing has failed, so that ranks may take their time to save.
+  [[nodiscard]] virtual bool may_save() const { return false; }
   /// When this host's ranks must be dead unless this has moved on by then: what the guardian is
   /// told, since the launcher itself may be stopped. Any thread may ask.
   [[nodiscard]] virtual Deadline fence_at() const { return Deadline::max(); }

@@ -112,7 +112,7 @@ class SimulatedTcpBoard final : public SimulatedBoard {
   void serve(int agent) {
     Client& own = client(agent);
     server_ = agent;
-    if (own.lineage == 0) own.lineage = ++newest_lineage_;
+    if (own.lineage == 0 || !own.state) own.lineage = ++newest_lineage_;
     lineage_ = own.lineage;
     state_ = own.state;
     agents_.tell(agent, Leading{own.state});

@@ -21,7 +21,7 @@ struct TcpBoardTimes {
   /// Without any answer of a leader that was there before.
   std::chrono::milliseconds lost{30'000};
   /// While its host says that nobody listens any more.
-  std::chrono::milliseconds ended{3'000};
+  std::chrono::milliseconds ended{2'000};
   /// Without an answer, before a connection is given up and another is made.
   std::chrono::milliseconds silence{5'000};
 };

@@ -240,6 +240,18 @@ TEST_F(Ssh, LaunchStartsTheRanksOfAHostOfItsList) {
   EXPECT_THAT(result.out, HasSubstr("[node-a] rank 1 of 2: it's $(id)\n"));
 }
 
+TEST_F(Ssh, LaunchOnTwoHostsMakesOneJobOfThem) {
+  const std::string port = std::to_string(listen_on("127.0.0.1", 0).port);
+  const ProgramResult result =
+      run_program({program("lockstep"), "launch", "--hosts", "node-a:2,node-b:1", "--rdzv-endpoint",
+                   "127.0.0.1:" + port, "--ssh-config", server_->client_config(), "--no-python",
+                   "sh", "-c", "echo \"rank $RANK of $WORLD_SIZE\""});
+  EXPECT_EQ(result.exit_code, 0) << result.describe();
+  EXPECT_THAT(result.out, HasSubstr("[node-a] rank 0 of 3\n"));
+  EXPECT_THAT(result.out, HasSubstr("[node-a] rank 1 of 3\n"));
+  EXPECT_THAT(result.out, HasSubstr("[node-b] rank 2 of 3\n"));
+}
+
 TEST_F(Ssh, LaunchEndsWithTheCodeOfAFailedHost) {
   const ProgramResult result = run_program({program("lockstep"), "launch", "--hosts", "node-a:1",
                                             "--ssh-config", server_->client_config(), "--no-python",

@@ -36,11 +36,11 @@ double eval_loss(const nlohmann::json& summary) {
   return summary.at("eval").at("loss").get<double>();
 }
 
-/// The plan tells what is sent to within a hundredth.
-void expect_planned_bytes(const nlohmann::json& summary) {
+/// The plan tells what is sent to within a hundredth, unless told otherwise.
+void expect_planned_bytes(const nlohmann::json& summary, double tolerance = 0.01) {
   const auto planned = summary.at("comm_bytes").at("planned").get<double>();
   const auto measured = summary.at("comm_bytes").at("measured").get<double>();
-  EXPECT_NEAR(measured / planned, 1, 0.01) << measured << " bytes, planned " << planned;
+  EXPECT_NEAR(measured / planned, 1, tolerance) << measured << " bytes, planned " << planned;
 }
 
 /// So does it what is kept for it.
@@ -53,27 +53,33 @@ void expect_planned_memory(const nlohmann::json& summary, const char* category) 
 class WaysToSendLess : public testing::Test {
  protected:
   nlohmann::json train_with(const std::string& name, Settings settings) {
-    settings.insert(settings.begin(), "run.steps=120");
+    settings.insert(settings.begin(), "run.steps=72");
     return train(folder_ / name, std::move(settings));
   }
   const TemporaryFolder folder_;
 };
 
 TEST_F(WaysToSendLess, EndWithinTwoPercentOfTheLossAndSendWhatThePlanSays) {
-  const auto whole = train_with("whole", {});
+  // Above the 2 MiB that travel whole with the control numbers.
+  const auto train_large = [&](const std::string& name, Settings settings) {
+    settings.insert(settings.begin(), {"model.width=192", "model.heads=3"});
+    return train_with(name, std::move(settings));
+  };
+  const auto whole = train_large("whole", {});
   expect_planned_bytes(whole);
-  const auto expect_near = [&](const nlohmann::json& summary, double share, double bytes_share) {
+  const auto expect_near = [&](const nlohmann::json& summary, double share, double bytes_share,
+                               double tolerance) {
     EXPECT_LT(eval_loss(summary) / eval_loss(whole), 1 + share);
-    expect_planned_bytes(summary);
+    expect_planned_bytes(summary, tolerance);
     const auto bytes = [](const nlohmann::json& s) {
       return s.at("comm_bytes").at("measured").get<double>();
     };
     EXPECT_LT(bytes(summary), bytes_share * bytes(whole));
   };
-  const auto small_last = "parallel.first_bucket_mib=0.05";
-  expect_near(train_with("bf16", {"precision.reduce=bf16", small_last}), 0.005, 1.01);
-  expect_near(train_with("fp16", {"precision.reduce=fp16", small_last}), 0.005, 1.01);
-  expect_near(train_with("local", {"parallel.local_steps=8"}), 0.02, 0.5);
+  expect_near(train_large("bf16", {"precision.reduce=bf16"}), 0.005, 0.9, 0.01);
+  expect_near(train_large("fp16", {"precision.reduce=fp16"}), 0.005, 0.9, 0.01);
+  // The first step, which is not counted, is one without an average.
+  expect_near(train_large("local", {"parallel.local_steps=8"}), 0.02, 0.5, 0.02);
 }
 
 TEST_F(WaysToSendLess, PowerSgdEndsWithinTwoPercentOfTheLossWithATwentiethOfTheBytes) {

@@ -138,7 +138,11 @@ TEST(Launch, ADryRunPrintsCommandsAndEnvironmentAndStartsNothing) {
                               "--nnodes", "2", "--master-addr", "head", folder / "train.py", "a b"},
                              {"PYTHON_EXEC=/opt/python"});
   EXPECT_EQ(result.exit_code, 0) << result.describe();
-  const auto ranks = nlohmann::json::parse(result.out)["hosts"][0]["ranks"];
+  const auto hosts = nlohmann::json::parse(result.out)["hosts"];
+  ASSERT_EQ(hosts.size(), 2U);
+  EXPECT_EQ(hosts[0]["ranks"][1]["rank"], 1) << "what the other host starts is known too";
+  EXPECT_EQ(hosts[0]["ranks"][1]["environment"]["MASTER_PORT"], "29500");
+  const auto ranks = hosts[1]["ranks"];
   ASSERT_EQ(ranks.size(), 2U);
   EXPECT_EQ(ranks[1]["rank"], 3);
   EXPECT_EQ(ranks[1]["command"], nlohmann::json({"/opt/python", "-u", folder / "train.py", "a b"}));
@@ -153,6 +157,14 @@ TEST(Launch, ThreadsAreSharedWhereNobodyHasChosen) {
   const auto chosen = launch(words, {"OMP_NUM_THREADS=7"});
   EXPECT_EQ(chosen.out, "7\n7\n");
   EXPECT_EQ(chosen.err, "");
+}
+
+TEST(Launch, OneRankReadsTheLaunchersInputAndOneOfSeveralNone) {
+  const std::string words = program("lockstep") + " launch --quiet --no-python cat";
+  EXPECT_EQ(run_program({"sh", "-c", "echo hello | " + words}).out, "hello\n");
+  const std::string two =
+      program("lockstep") + " launch --quiet --nproc-per-node 2 --no-python cat";
+  EXPECT_EQ(run_program({"sh", "-c", "echo hello | " + two}).out, "");
 }
 
 TEST(Launch, EachRankMayBeBoundToCoresOfItsOwn) {

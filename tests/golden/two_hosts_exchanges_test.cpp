@@ -18,12 +18,14 @@ namespace {
 
 using nlohmann::json;
 
+// The first layer fills the last bucket, which travels whole; the others are buckets of their own.
 constexpr const char* kRun = R"([run]
-steps = 24
+steps = 12
 [model]
 family = "mlp"
-layers = 2
+layers = 3
 width = 128
+inputs = 4200
 [optimizer]
 name = "sgd"
 lr = 0.05
@@ -96,10 +98,10 @@ class ExchangesOnTwoHosts : public testing::Test {
 TEST_F(ExchangesOnTwoHosts, GiveTheLossesOfOneHostAndSendTheSameBytes) {
   // In 16 bits a sum is rounded once inside a host and once between them, and on one host once.
   for (const Way& way :
-       {Way{"bf16", {"precision.reduce=bf16"}, 1e-2}, Way{"fp16", {"precision.reduce=fp16"}, 2e-3},
+       {Way{"bf16", {"precision.reduce=bf16"}, 1e-2}, Way{"fp16", {"precision.reduce=fp16"}, 5e-3},
         Way{"powersgd",
             {"parallel.gradient_compression=powersgd", "parallel.powersgd_from=2"},
-            1e-3},
+            1e-5},
         Way{"local", {"parallel.local_steps=4"}, 1e-5}}) {
     const std::string one = std::string(way.name) + "-one";
     const std::string two = std::string(way.name) + "-two";
@@ -107,14 +109,18 @@ TEST_F(ExchangesOnTwoHosts, GiveTheLossesOfOneHostAndSendTheSameBytes) {
     train_on_two(two, way);
     const std::vector<double> expected = numbers(one, "loss");
     const std::vector<double> losses = numbers(two, "loss");
-    ASSERT_EQ(expected.size(), 24U) << way.name;
-    ASSERT_EQ(losses.size(), 24U) << way.name;
+    ASSERT_EQ(expected.size(), 12U) << way.name;
+    ASSERT_EQ(losses.size(), 12U) << way.name;
     double worst = 0;
     for (std::size_t i = 0; i < losses.size(); ++i) {
       worst = std::max(worst, std::abs(losses[i] / expected[i] - 1));
     }
     EXPECT_LT(worst, way.tolerance) << way.name;
-    RecordProperty(way.name, std::to_string(worst));
+    RecordProperty(way.name, [&] {
+      std::ostringstream text;
+      text << worst;
+      return text.str();
+    }());
     EXPECT_LT(losses.back(), losses.front()) << way.name;
     EXPECT_EQ(sent(two), sent(one)) << way.name;
   }

@@ -1,6 +1,7 @@
-"""Our agent (static_agent_main.cpp, on PATH) and torchrun's in one job over torchrun's static rendezvous."""
+"""Our agents (static_agent_main.cpp, and `lockstep launch`) and torchrun's in one job over its static rendezvous."""
 
 import json
+import os
 import pathlib
 import socket
 import subprocess
@@ -15,6 +16,16 @@ names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "
 out = pathlib.Path(sys.argv[1]) / f"{os.environ['TORCHELASTIC_RESTART_COUNT']}-{os.environ['LOCAL_RANK']}.json"
 out.write_text(json.dumps({name: int(os.environ[name]) for name in names}))
 sys.exit(1 if sys.argv[2] == "fails" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" else 0)
+"""
+
+
+SUM = """
+import sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+value = torch.tensor([float(dist.get_rank() + 1)])
+dist.all_reduce(value)
+dist.destroy_process_group()
+sys.exit(0 if value.item() == 6.0 else 3)
 """
 
 
@@ -107,6 +118,19 @@ class StaticSessionTest(unittest.TestCase):
         self.assertEqual(second.wait(timeout=10), 2)
         self.tell(ours, "ok")
         self.assertEqual(theirs.wait(timeout=60), 0)
+
+    def test_ranks_of_both_launchers_form_one_gloo_group(self):
+        self.worker.write_text(SUM)
+        for our_node in (0, 1):
+            self.port = free_port()
+            argv = ["lockstep", "launch", "--nnodes", "2", "--node-rank", str(our_node), "--nproc-per-node", "2",
+                    "--rdzv-id", "mixed", "--role", "trainer", "--master-addr", "127.0.0.1", "--master-port",
+                    str(self.port), str(self.worker)]
+            ours = subprocess.Popen(argv, env=dict(os.environ, PYTHON_EXEC=sys.executable))
+            self.started.append(ours)
+            theirs = self.torchrun(1 - our_node)
+            self.assertEqual(ours.wait(timeout=90), 0)
+            self.assertEqual(theirs.wait(timeout=90), 0)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,19 @@ class StoreTest(unittest.TestCase):
             mine = [key for key in store.list_keys() if key.startswith(p)]
             self.assertEqual(sorted(mine), [p + "c", p + "n"])
 
+    def test_the_number_of_keys_counts_what_users_set(self):
+        for store, p in self.each_client():
+            before = store.num_keys()
+            store.set(p + "a", "1")
+            store.set(p + "a", "2")
+            store.add(p + "b", 1)
+            self.assertEqual(store.num_keys(), before + 2)
+
+    def test_those_that_come_are_counted(self):
+        for use_libuv in (True, False):
+            self.client(use_libuv, world_size=7, wait=True)  # a client counts itself and goes on
+        self.assertEqual(self.client(True).num_keys(), 1)
+
     def test_many_at_once(self):
         for store, p in self.each_client():
             store.multi_set([p + "a", p + "b"], ["1", "2"])

@@ -1,12 +1,12 @@
 // Two hosts on one machine, as far as the network goes: namespaces joined by one cable.
 #pragma once
-#include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/support/network_namespaces.h"
 #include "tests/support/packet_relay.h"
-#include "tests/support/run_program.h"
 
 namespace lockstep::test {
 
@@ -16,8 +16,6 @@ enum class Cable : std::uint8_t {
   relayed,  // through a process that can lose and delay packets
 };
 
-/// Needs `ip` of iproute2, and root or a system that gives every user namespaces. A sleeping
-/// process holds each host open: nothing is left over when the test is killed.
 class NetworkPair {
  public:
   /// \throws std::runtime_error saying what is missing.
@@ -27,20 +25,16 @@ class NetworkPair {
   [[nodiscard]] static std::string address(int host);
   /// The command that runs `argv` on a host.
   [[nodiscard]] std::vector<std::string> on_host(int host,
-                                                 const std::vector<std::string>& argv) const;
+                                                 const std::vector<std::string>& argv) const {
+    return hosts_.in(host, argv);
+  }
   /// Pulls the cable out: nothing arrives any more, and nobody is told.
   void cut() const;
   /// The cable of a relayed pair.
   [[nodiscard]] PacketRelay& relay() { return *relay_; }
 
  private:
-  void open_host(int host, std::vector<std::string> command);
-  void connect(int host, int other, const std::string& other_end);
-  /// Runs `ip` with the words on a host.
-  void ip(int host, const std::vector<std::string>& words) const;
-
-  std::string ip_;                                        // the program
-  std::array<std::unique_ptr<RunningProgram>, 3> hosts_;  // the third holds the relay
+  NetworkNamespaces hosts_;
   std::unique_ptr<PacketRelay> relay_;
 };
 

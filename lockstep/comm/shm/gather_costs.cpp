@@ -7,8 +7,10 @@
 namespace lockstep::comm::shm {
 namespace {
 
-constexpr std::uint64_t kFirstTrials = 2;  // of each way: the first copy to cold pages says little
-constexpr std::uint64_t kTrialEvery = 64;  // all_gathers of one size, one way after another
+// Of each way in a row: the first finds in the caches what another way has left there.
+constexpr std::uint64_t kFirstTrials = 3;
+constexpr std::uint64_t kTrials = 2;
+constexpr std::uint64_t kTrialsEvery = 64;  // all_gathers of one size, one way after another
 constexpr float kSmoothing = 0.25F;
 constexpr float kOutlier = 3;  // an interrupted copy says nothing about the memory
 
@@ -81,9 +83,10 @@ GatherOffer GatherCosts::next_offer(std::size_t part_bytes, bool reads) {
   GatherOffer offer;
   offer.costs = own.costs;
   offer.reads = reads;
-  offer.is_trial = number < kFirstTrials * ways || number % kTrialEvery == 0;
-  const std::uint64_t trial = number < kFirstTrials * ways ? number : number / kTrialEvery;
-  offer.tries = static_cast<GatherWay>(trial % ways);
+  const bool is_early = number < kFirstTrials * ways;
+  offer.is_trial = is_early || number % kTrialsEvery < kTrials;
+  const std::uint64_t trial = is_early ? number / kFirstTrials : number / kTrialsEvery;
+  offer.tries = static_cast<GatherWay>(ways - 1 - trial % ways);  // reading is never dear: first
   return offer;
 }
 

@@ -16,12 +16,13 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/shm/liveness.h"
-#include "lockstep/comm/shm/shared_memory.h"
+#include "lockstep/comm/shm/process_pair_testing.h"
 #include "lockstep/comm/shm/thread_ranks_testing.h"
 
 namespace lockstep::comm::shm {
 namespace {
 
+using testing::Pair;
 using testing::run_ranks;
 using namespace std::chrono_literals;
 using Bytes = std::vector<std::uint8_t>;
@@ -120,40 +121,6 @@ TEST(Leaving, ASenderThatClosesInTheMiddleOfAMessageIsNamedToItsReceiver) {
             std::string::npos)
       << errors[1];
 }
-
-/// Memory of a group of two, whose rank 1 is a process of its own.
-class Pair {
- public:
-  explicit Pair(const std::function<void(const Segment&)>& rank_1)
-      : layout_(2, 8 * testing::kSmallPiece, testing::kSmallPiece),
-        memory_(SharedMemory::create(layout_.total_bytes())) {
-    Segment::format(bytes(), layout_);
-    child_ = ::fork();
-    if (child_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    rank_1(Segment(bytes(), 1, 2));
-    ::_exit(0);
-  }
-  Pair(const Pair&) = delete;
-  Pair& operator=(const Pair&) = delete;
-  ~Pair() { end(); }
-
-  [[nodiscard]] std::span<std::byte> bytes() const { return {memory_.data(), memory_.bytes()}; }
-  [[nodiscard]] pid_t child() const { return child_; }
-  /// Its process is gone, with the last of its traces.
-  void end() {
-    if (child_ == 0) return;
-    ::kill(child_, SIGKILL);
-    int status = 0;
-    ::waitpid(child_, &status, 0);
-    child_ = 0;
-  }
-
- private:
-  Layout layout_;
-  SharedMemory memory_;
-  pid_t child_ = 0;
-};
 
 /// Receives into memory of which only the first half is there.
 void end_in_the_middle(const Segment& segment, std::size_t bytes) {

@@ -17,7 +17,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/scratch_folder.h"
 
-namespace lockstep::rendezvous {
+namespace lockstep::test {
 
 class EtcdServer {
  public:
@@ -29,11 +29,13 @@ class EtcdServer {
   EtcdServer& operator=(const EtcdServer&) = delete;
   ~EtcdServer() { end(); }
 
-  [[nodiscard]] std::vector<Endpoint> endpoints() const { return {{"127.0.0.1", client_port_}}; }
+  [[nodiscard]] std::vector<rendezvous::Endpoint> endpoints() const {
+    return {{"127.0.0.1", client_port_}};
+  }
 
   /// With what it had stored when it ended. Waits until it answers.
   void start() {
-    const std::string client = "http://127.0.0.1:" + std::to_string(client_port_);
+    const std::string clients = "http://127.0.0.1:" + std::to_string(client_port_);
     const std::string peer = "http://127.0.0.1:" + std::to_string(peer_port_);
     const std::string data = folder_.file("data");
     const std::string log = folder_.file("log");
@@ -43,21 +45,21 @@ class EtcdServer {
       const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
       ::dup2(out, 1);
       ::dup2(out, 2);
-      ::execlp("etcd", "etcd", "--data-dir", data.c_str(), "--listen-client-urls", client.c_str(),
-               "--advertise-client-urls", client.c_str(), "--listen-peer-urls", peer.c_str(),
+      ::execlp("etcd", "etcd", "--data-dir", data.c_str(), "--listen-client-urls", clients.c_str(),
+               "--advertise-client-urls", clients.c_str(), "--listen-peer-urls", peer.c_str(),
                "--initial-advertise-peer-urls", peer.c_str(), "--initial-cluster",
                ("default=" + peer).c_str(), nullptr);
       ::_exit(127);
     }
-    EtcdClient client_of_test(endpoints());
-    const bool answers = test::eventually([&] {
+    rendezvous::EtcdClient client(endpoints());
+    const bool answers = eventually([&] {
       if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
         pid_ = -1;
         throw std::runtime_error("etcd ended: apt-get install etcd-server (tools/setup.sh)");
       }
       try {
-        return client_of_test.grant_lease(std::chrono::seconds(1)) != 0;
-      } catch (const EtcdTrouble&) {
+        return client.grant_lease(std::chrono::seconds(1)) != 0;
+      } catch (const rendezvous::EtcdTrouble&) {
         return false;
       }
     });
@@ -73,10 +75,10 @@ class EtcdServer {
   void resume() const { ::kill(pid_, SIGCONT); }
 
  private:
-  test::ScratchFolder folder_;
+  ScratchFolder folder_;
   int client_port_ = 0;
   int peer_port_ = 0;
   pid_t pid_ = -1;
 };
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep::test
