@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/socket.h"
 #include "lockstep/store/server.h"
 #include "tests/support/eventually.h"
 #include "tests/support/front_ranks.h"
@@ -141,12 +142,15 @@ TEST_F(TrainFault, ACheckpointThatIsNotThereIsAUsageError) {
   EXPECT_NE(result.err.find("step-7"), std::string::npos) << result.describe();
 }
 
-TEST_F(TrainFault, APodOfSeveralNodesIsToldHowToStart) {
+// RANK and WORLD_SIZE without LOCAL_RANK: a PyTorchJob, whose RANK is the pod's number.
+TEST_F(TrainFault, APodOfSeveralNodesIsTheAgentOfItsNode) {
   ProgramOptions options;
-  options.extra_env = {"RANK=0", "WORLD_SIZE=2"};
+  const int port = listen_on("127.0.0.1", 0).port;
+  options.extra_env = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
+                       "MASTER_PORT=" + std::to_string(port), "PET_RDZV_CONF=timeout=1"};
   const auto result = run_program(command({}), options);
-  EXPECT_EQ(result.exit_code, 2) << result.describe();
-  EXPECT_NE(result.err.find("torchrun"), std::string::npos) << result.describe();
+  EXPECT_EQ(result.exit_code, 3) << result.describe();
+  EXPECT_NE(result.err.find("node 1 of 2 has not come"), std::string::npos) << result.describe();
 }
 
 }  // namespace
