@@ -27,8 +27,9 @@ inline constexpr std::array kLaunchFlags{
     text_flag("--rdzv-conf", "KEY=VALUE,...", "times and limits of the meeting"),
     text_flag("--job-secret", "FILE",
               "what only this job's hosts know, or fd:N; default ~/.config/lockstep/job-secret"),
-    text_flag("--may-differ", "FIELD,...",
-              "of what must be equal on all hosts: lockstep, program, config, devices, driver"),
+    text_flag(
+        "--may-differ", "FIELD,...",
+        "of what must be equal on all hosts: lockstep, program, config, data, devices, driver"),
     Flag{.name = "--standalone", .help = "a job of this host alone, on a free port"},
     text_flag("--max-restarts", "N", "times that all ranks are started again; default 0"),
     text_flag("--role", "NAME", "of this host's ranks, for the log; default default"),

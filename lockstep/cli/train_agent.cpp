@@ -15,6 +15,7 @@
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/planner/job.h"
+#include "lockstep/rundir/data_manifest.h"
 #include "lockstep/rundir/run_check.h"
 #include "lockstep/rundir/start.h"
 #include "lockstep/topology/cluster.h"
@@ -134,6 +135,8 @@ void fill_in(LaunchJob& job, const Args& args, const Context& context,
   if (run.run_dir.empty()) run.run_dir = "RUN_DIR";
   job.name = config.run.name;
   job.equal["config"] = config::config_hash(config).substr(0, kShownDigits);
+  const std::string data = rundir::data_manifest(config.data);
+  if (!data.empty()) job.equal["data"] = data.substr(0, kShownDigits);
   job.is_training = true;
   job.command = "train";
   job.words = words_of_run(args, {"--quiet", "--no-color"});
