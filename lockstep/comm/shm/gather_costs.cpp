@@ -7,19 +7,12 @@
 namespace lockstep::comm::shm {
 namespace {
 
-// Trials of one way in a row: the first finds in the caches what another way has left there. They
-// come often while a size is new, and then once in a while, one way after another.
-constexpr std::uint64_t kFirstTrials = 4;
-constexpr std::uint64_t kNew = 128;  // all_gathers of one size
-struct Trials {
-  std::uint64_t every;
-  std::uint64_t in_a_row;
-};
-constexpr Trials kOften{16, 3};
-constexpr Trials kSeldom{64, 2};
-
+// Of each way in a row: the first finds in the caches what another way has left there.
+constexpr std::uint64_t kFirstTrials = 3;
+constexpr std::uint64_t kTrials = 2;
+constexpr std::uint64_t kTrialsEvery = 64;  // all_gathers of one size, one way after another
 constexpr float kSmoothing = 0.25F;
-constexpr float kOutlier = 3;  // one that was interrupted says nothing about the memory
+constexpr float kOutlier = 3;  // an interrupted copy says nothing about the memory
 
 // What is shown in a slot.
 struct Shown {
@@ -90,11 +83,10 @@ GatherOffer GatherCosts::next_offer(std::size_t part_bytes, bool reads) {
   GatherOffer offer;
   offer.costs = own.costs;
   offer.reads = reads;
-  const bool is_first = number < kFirstTrials * ways;
-  const Trials& trials = number < kNew ? kOften : kSeldom;
-  const std::uint64_t turn = is_first ? number / kFirstTrials : number / trials.every - 1;
-  offer.is_trial = is_first || number % trials.every < trials.in_a_row;
-  offer.tries = static_cast<GatherWay>(ways - 1 - turn % ways);  // reading is never dear: first
+  const bool is_early = number < kFirstTrials * ways;
+  offer.is_trial = is_early || number % kTrialsEvery < kTrials;
+  const std::uint64_t trial = is_early ? number / kFirstTrials : number / kTrialsEvery;
+  offer.tries = static_cast<GatherWay>(ways - 1 - trial % ways);  // reading is never dear: first
   return offer;
 }
 

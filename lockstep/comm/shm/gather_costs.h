@@ -36,7 +36,7 @@ class GatherCosts {
  public:
   /// For the next all_gather of parts of this size. \param reads this rank can read the others.
   [[nodiscard]] GatherOffer next_offer(std::size_t part_bytes, bool reads);
-  /// What it took this rank, from when all had entered.
+  /// What this rank's copies took.
   void note(GatherWay way, std::size_t part_bytes, double took_ns);
 
  private:

@@ -36,25 +36,23 @@ void GatherSteps::choose_way() {
   }
   way_ = agreed_way(offers_);
   stage_ = way_ == GatherWay::reading ? Stage::reading : Stage::in_steps;
-  met_at_ = Clock::now();
   if (way_ == GatherWay::plain) store_by(Storing::plain);
   if (way_ == GatherWay::streamed) store_by(Storing::streamed);
 }
 
 bool GatherSteps::move() {
-  if (met()) {
-    if (stage_ == Stage::meeting) choose_way();
-    return move_on();
-  }
-  if (!expects_reading_ || own_bytes_ == part_bytes()) return false;
-  const auto began = Clock::now();
-  put_own_piece();
-  took_ += Clock::now() - began;
-  return true;
+  if (!met() && (!expects_reading_ || own_bytes_ == part_bytes())) return false;
+  const auto began = std::chrono::steady_clock::now();
+  if (met() && stage_ == Stage::meeting) choose_way();
+  const bool moved = move_on();
+  if (moved) took_ += std::chrono::steady_clock::now() - began;
+  return moved;
 }
 
 bool GatherSteps::move_on() {
   switch (stage_) {
+    case Stage::meeting:
+      return put_own_piece();
     case Stage::reading:
       return reads_from_ < ranks() ? read_piece() : end_reading();
     case Stage::reading_of_others:
@@ -64,16 +62,17 @@ bool GatherSteps::move_on() {
   }
 }
 
-void GatherSteps::put_own_piece() {
+bool GatherSteps::put_own_piece() {
   const std::size_t bytes = std::min(kReadBytes, part_bytes() - own_bytes_);
   put_own(own_bytes_, bytes);
   own_bytes_ += bytes;
   if (own_bytes_ == part_bytes()) own_is_put();
+  return true;
 }
 
 bool GatherSteps::read_piece() {
   const std::size_t bytes = std::min(kReadBytes, part_bytes() - read_bytes_);
-  if (read_bytes_ == own_bytes_) put_own_piece();
+  if (read_bytes_ == own_bytes_) (void)put_own_piece();
   const int from = (rank() + reads_from_) % ranks();
   std::byte* const to = static_cast<std::byte*>(request_.output) +
                         static_cast<std::size_t>(from) * part_bytes() + read_bytes_;
@@ -131,7 +130,6 @@ bool GatherSteps::is_through(int other) const {
 void GatherSteps::leave(Progress& progress) {
   const bool is_other_way = way_ == GatherWay::reading && stage_ == Stage::in_steps;
   if (!is_other_way) {
-    took_ += Clock::now() - met_at_;
     gathering_.costs.note(way_, part_bytes(), static_cast<double>(took_.count()));
   }
   if (stage_ == Stage::in_steps) return ExchangeSteps::leave(progress);

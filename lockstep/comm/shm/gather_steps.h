@@ -26,7 +26,6 @@ class GatherSteps : public ExchangeSteps {
   GatherSteps(const Segment& segment, RingWriter& writer, Gathering& gathering, Request request);
 
  private:
-  using Clock = std::chrono::steady_clock;
   enum class Stage : std::uint8_t { meeting, in_steps, reading, reading_of_others, all_read };
 
   void enter(Slot& slot, const Progress& progress) override;
@@ -37,7 +36,7 @@ class GatherSteps : public ExchangeSteps {
 
   void choose_way();
   bool move_on();
-  void put_own_piece();
+  bool put_own_piece();
   bool read_piece();
   bool end_reading();
   bool look_at_others();
@@ -53,8 +52,7 @@ class GatherSteps : public ExchangeSteps {
   bool has_failed_ = false;          // to read
   bool expects_reading_ = false;     // then its own part can be put while others are still to come
   std::size_t own_bytes_ = 0;        // of its own part that are put
-  Clock::time_point met_at_;
-  std::chrono::nanoseconds took_{0};  // without the wait for ranks to enter
+  std::chrono::nanoseconds took_{0};
 };
 
 }  // namespace lockstep::comm::shm
