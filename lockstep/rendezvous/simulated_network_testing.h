@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <queue>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,16 @@ class Network {
     delay_s_ = std::exp(simulation.uniform(std::log(1e-4), std::log(0.1)));
     loss_ = simulation.chance(0.5) ? 0 : simulation.uniform(0, 0.05);
   }
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  /// Messages that never arrived may hold the connection they are on: they go with the network.
+  ~Network() {
+    std::vector<std::function<void()>> undelivered;
+    for (auto* messages : *undelivered_) {
+      for (Message& message : *messages) undelivered.push_back(std::move(message.arrival));
+      messages->clear();
+    }
+  }
 
   [[nodiscard]] bool is_blocked(int from, int to) const {
     const Endpoint& one = endpoints_[static_cast<std::size_t>(from)];
@@ -92,6 +103,15 @@ class Network {
   }
   [[nodiscard]] Simulation& simulation() { return simulation_; }
 
+  struct Message {
+    double ready_s;
+    bool is_state;
+    std::function<void()> arrival;
+  };
+  using Queues = std::set<std::deque<Message>*>;
+  /// Of all connections that there are.
+  [[nodiscard]] const std::shared_ptr<Queues>& undelivered() const { return undelivered_; }
+
  private:
   static constexpr int kMostLosses = 2;  // in a row: more is a fault
   struct Endpoint {
@@ -103,12 +123,19 @@ class Network {
   std::vector<Endpoint> endpoints_;
   double delay_s_;
   double loss_;
+  std::shared_ptr<Queues> undelivered_ = std::make_shared<Queues>();
 };
 
 /// One direction of a connection: what was sent comes in order, or not at all once it is closed.
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  Link(Network& network, int from, int to) : network_(network), from_(from), to_(to) {}
+  Link(Network& network, int from, int to)
+      : network_(network), from_(from), to_(to), undelivered_(network.undelivered()) {
+    undelivered_->insert(&messages_);
+  }
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  ~Link() { undelivered_->erase(&messages_); }
 
   void send(std::function<void()> arrival) { push({ready_s(), false, std::move(arrival)}); }
   /// Takes the place of an older one that has not left yet, as a state does that nobody has read.
@@ -124,11 +151,7 @@ class Link : public std::enable_shared_from_this<Link> {
   [[nodiscard]] bool is_closed() const { return is_closed_; }
 
  private:
-  struct Message {
-    double ready_s;
-    bool is_state;
-    std::function<void()> arrival;
-  };
+  using Message = Network::Message;
 
   double ready_s() {
     last_s_ = std::max(last_s_, network_.simulation().now_s() + network_.draw_delay_s(from_, to_));
@@ -156,6 +179,7 @@ class Link : public std::enable_shared_from_this<Link> {
   Network& network_;
   int from_;
   int to_;
+  std::shared_ptr<Network::Queues> undelivered_;
   std::deque<Message> messages_;
   double last_s_ = 0;
   bool is_closed_ = false;
