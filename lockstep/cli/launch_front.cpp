@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
-#include <random>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "lockstep/base/json_fields.h"
+#include "lockstep/base/random_hex.h"
 #include "lockstep/cli/job_front.h"
 #include "lockstep/cli/launch_flags.h"
 #include "lockstep/cli/launch_hosts.h"
@@ -53,16 +53,6 @@ std::string own_host_name() {
   return name.data();
 }
 
-/// A name that no other job has.
-std::string new_run_id() {
-  std::random_device random;
-  constexpr std::array kDigits{'0', '1', '2', '3', '4', '5', '6', '7',
-                               '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
-  std::string id;
-  for (int i = 0; i < 32; ++i) id += kDigits.at(random() % kDigits.size());
-  return id;
-}
-
 /// One launch, from its flags to its end.
 class Front {
  public:
@@ -84,7 +74,7 @@ class Front {
     settings_.only_stderr = context.json;
     const char* visible = context.get_env ? context.get_env("CUDA_VISIBLE_DEVICES") : nullptr;
     if (visible != nullptr) settings_.visible_devices = visible;
-    settings_.run_id = options.standalone ? new_run_id() : options.rdzv_id;
+    settings_.run_id = options.standalone ? random_hex(32) : options.rdzv_id;
     settings_.cpus = launch::cpus_of_ranks(options.binding, options.nproc_per_node);
     settings_.say = [this](const std::string& line) { note(line); };
     for (const std::string& text : job.read.notes) note("note: " + text);

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <iterator>
 #include <ostream>
-#include <random>
 #include <utility>
 
+#include "lockstep/base/random_hex.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/cli/launch_shown.h"
 #include "lockstep/cli/parser.h"
@@ -34,13 +34,6 @@ constexpr auto kNotHandedOn = std::to_array<std::string_view>(
 
 constexpr int kRendezvousPort = 29400;  // torchrun's
 constexpr int kEtcdPort = 2379;
-
-std::string random_hex(std::size_t digits) {
-  std::random_device device;  // the kernel's generator
-  std::string text;
-  while (text.size() < digits) text += "0123456789abcdef"[device() % 16];
-  return text;
-}
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> environment;

@@ -7,8 +7,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <random>
 
+#include "lockstep/base/random_hex.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/run_flags.h"
 
@@ -52,14 +52,6 @@ constexpr auto kExamples = std::to_array<Example>({
      "a PyTorchJob of a Master and a Worker"},
 });
 
-std::string random_hex() {
-  std::random_device device;  // the kernel's generator
-  std::string digits;
-  constexpr std::size_t kDigits = 64;
-  while (digits.size() < kDigits) digits += "0123456789abcdef"[device() % 16];
-  return digits;
-}
-
 const starters::SubmitKind& kind_of(const Args& args) {
   const auto kinds = starters::submit_kinds();
   const std::string name = args.text("--print");
@@ -98,7 +90,7 @@ starters::Submission submission_of(const Args& args, const Context& context) {
   job.saves_between = run.config.checkpoint.every > 0;
   job.time_limit = args.text("--time", job.time_limit);
   job.image = args.text("--image", job.image);
-  job.secret_hex = random_hex();
+  job.secret_hex = random_hex(64);  // 32 bytes
   return job;
 }
 

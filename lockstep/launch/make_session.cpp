@@ -3,31 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <filesystem>
-#include <random>
 #include <system_error>
 #include <utility>
 
+#include "lockstep/base/random_hex.h"
 #include "lockstep/launch/hosts_session.h"
 #include "lockstep/launch/local_session.h"
 #include "lockstep/topology/proc_text.h"
 
 namespace lockstep::launch {
 namespace {
-
-/// 128 random bits in hex digits.
-std::string new_id() {
-  std::random_device random;
-  std::string id;
-  for (int i = 0; i < 4; ++i) {
-    std::array<char, 9> digits{};
-    std::snprintf(digits.data(), digits.size(), "%08x", random());
-    id += digits.data();
-  }
-  return id;
-}
 
 /// Equal for processes that share a kernel and a network.
 std::string machine_id() {
@@ -60,7 +46,7 @@ std::unique_ptr<rendezvous::Session> make_local_session(const AgentSettings& set
 
 rendezvous::Agent own_agent(const AgentSettings& settings) {
   rendezvous::Agent agent;
-  agent.id = new_id();
+  agent.id = random_hex(32);
   agent.host = settings.host;
   agent.machine = machine_id();
   agent.address = settings.options.local_addr;
