@@ -32,9 +32,6 @@ constexpr auto kNotHandedOn = std::to_array<std::string_view>(
      "--ssh-port", "--ssh-identity", "--ssh-config", "--remote-program", "--help", "--local-addr",
      "--job-secret"});
 
-constexpr int kRendezvousPort = 29400;  // torchrun's
-constexpr int kEtcdPort = 2379;
-
 std::vector<std::string> own_environment() {
   std::vector<std::string> environment;
   for (char** one = environ; one != nullptr && *one != nullptr; ++one)
@@ -70,7 +67,7 @@ std::vector<std::string> variables_for_hosts(const Context& context) {
 std::string endpoint_of(const launch::LaunchOptions& options, const std::string& first) {
   if (options.rdzv_endpoint) {
     const bool is_etcd = options.rdzv_backend == launch::RdzvBackend::etcd;
-    const int usual = is_etcd ? kEtcdPort : kRendezvousPort;
+    const int usual = is_etcd ? launch::kEtcdPort : launch::kC10dPort;
     const auto text_of = [&](const launch::Endpoint& endpoint) {
       return address_text(endpoint.host, endpoint.port < 0 ? usual : endpoint.port);
     };
@@ -79,7 +76,7 @@ std::string endpoint_of(const launch::LaunchOptions& options, const std::string&
       text.append(",").append(text_of(more));
     return text;
   }
-  return address_text(first, options.master_port.value_or(kRendezvousPort));
+  return address_text(first, options.master_port.value_or(launch::kC10dPort));
 }
 
 /// The flags of this call that mean the same on every host.

@@ -25,10 +25,6 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr int kStaticPort = 29500;  // torch/distributed/run.py 2.11
-constexpr int kC10dPort = 29400;
-constexpr int kEtcdPort = 2379;
-
 /// What the kernel would send from to reach `address`; nothing is sent. Empty = no way there.
 std::string source_towards(const SocketAddress& address) {
   const Fd socket(::socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));

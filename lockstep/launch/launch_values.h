@@ -27,6 +27,11 @@ struct NodeRange {
   int most = 1;
 };
 
+// Where hosts meet when no port is named (torch/distributed/run.py 2.11; etcd's client port).
+inline constexpr int kStaticPort = 29500;
+inline constexpr int kC10dPort = 29400;
+inline constexpr int kEtcdPort = 2379;
+
 struct Endpoint {
   std::string host;
   int port = -1;  // none was named
