@@ -160,20 +160,34 @@ void Channel::await_data(const Transfer& transfer, milliseconds limit) {
 }
 
 /// A rank that left or was lost may have entered this collective before, and so has everybody: then
-/// it can still end well here, as it did elsewhere.
+/// it can still end well here, as it did elsewhere. Others may never say that they entered it: they
+/// wait for its data too, and who ended the group had no more words to give away.
 void Channel::salvage(std::uint64_t sequence, const Transfer& transfer) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (Peer& peer : peers_) read(peer);
-    update_agreed();
-  }
-  if (agreed_.load() < sequence) return;
-  std::unique_lock lock(news_mutex_);
-  ++waiters_;
-  awaited_ = nullptr;
-  news_.wait_until(lock, ended_at_ + kAfterglow,
+  const auto until = ended_at_ + kAfterglow;
+  while (!is_done(sequence, transfer) && transfer.state.load() != DataState::failed) {
+    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+    if (left <= milliseconds(0) || !may_end_well(sequence)) return;
+    if (transfer.state.load() == DataState::there) {
+      await_words(sequence, std::min(left, kAwaitWords));
+      continue;
+    }
+    std::unique_lock lock(news_mutex_);
+    ++waiters_;
+    awaited_ = nullptr;
+    news_.wait_for(lock, std::min(left, kListen),
                    [&] { return transfer.state.load() != DataState::moving; });
-  --waiters_;
+    --waiters_;
+  }
+}
+
+/// Unless a rank has gone that had not entered it.
+bool Channel::may_end_well(std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  for (Peer& peer : peers_) read(peer);
+  update_agreed();
+  return std::none_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return (peer.left || peer.gone) && peer.announced < sequence;
+  });
 }
 
 /// Sleeps until a peer that has not entered yet says something.

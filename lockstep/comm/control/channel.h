@@ -161,6 +161,7 @@ class Channel {
   [[nodiscard]] std::string name(const Peer& peer) const;
   void await_data(const Transfer& transfer, std::chrono::milliseconds limit);
   void salvage(std::uint64_t sequence, const Transfer& transfer);
+  [[nodiscard]] bool may_end_well(std::uint64_t sequence);
   void await_words(std::uint64_t sequence, std::chrono::milliseconds limit);
 
   const int rank_;

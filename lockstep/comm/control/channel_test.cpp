@@ -213,6 +213,31 @@ TEST(ControlChannel, WhatAllHadEnteredBeforeARankLeftStillEndsWell) {
   });
 }
 
+TEST(ControlChannel, ItEndsWellAlsoWhereNotEveryRankHadTimeToSayThatItEntered) {
+  std::promise<void> ended;
+  const auto has_ended = ended.get_future().share();
+  on_channels(4, [&](int rank, Channel& channel) {
+    Transfer late{DataState::moving, Proof::data};
+    channel.enter(sum_of(1), {}, Proof::data);  // rank 3 says nothing of it: nobody waits there
+    if (rank == 3) return has_ended.wait();
+    if (rank == 0) {
+      channel.data_ended(late, true);
+      EXPECT_EQ(channel.wait(1, late, seconds(20)), Outcome::done);
+      channel.abort({false, "rank 0 ran out of data"});
+      return has_ended.wait();
+    }
+    if (rank == 2) return has_ended.wait();
+    EXPECT_EQ(reason_of(channel), "rank 0 ran out of data");
+    std::thread mover([&] {
+      std::this_thread::sleep_for(milliseconds(5));
+      channel.data_ended(late, true);
+    });
+    EXPECT_EQ(channel.wait(1, late, seconds(20)), Outcome::done);
+    mover.join();
+    ended.set_value();
+  });
+}
+
 TEST(ControlChannel, ARankWhoseConnectionsEndIsNamedByTheOthers) {
   on_ranks(3, [](int rank, Sockets sockets, const std::vector<Card>& cards) {
     if (rank == 1) return;  // as the kernel closes them for a killed process
