@@ -1,6 +1,7 @@
 #include "lockstep/model/products.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
@@ -49,22 +50,30 @@ at::Tensor weight_gradient(const at::Tensor& grad_NO, const at::Tensor& input_NI
   return place;
 }
 
-/// One node where LibTorch records three (transpose, addmm, relu): a small layer takes less time
-/// than recording it. N rows, I inputs, O outputs.
-class LinearRelu : public torch::autograd::Function<LinearRelu> {
+/// One node where LibTorch records two, or three with ReLU (transpose, addmm, relu): a small layer
+/// takes less time than recording it. Nothing inside is recorded, so it skips the dispatch for it.
+/// N rows, I inputs, O outputs.
+class RowsLinear : public torch::autograd::Function<RowsLinear> {
  public:
   static Variable forward(AutogradContext* context, const Variable& input_NI,
-                          const Variable& weight_OI, const Variable& bias_O) {
-    at::Tensor out_NO = at::addmm(bias_O, input_NI, weight_OI.t());
-    at::relu_(out_NO);
-    context->save_for_backward({input_NI, weight_OI, out_NO});
+                          const Variable& weight_OI, const Variable& bias_O, bool relu) {
+    at::Tensor out_NO;
+    {
+      const at::AutoDispatchBelowADInplaceOrView unrecorded;
+      out_NO = at::addmm(bias_O, input_NI, weight_OI.t());
+      if (relu) at::relu_(out_NO);
+    }
+    context->save_for_backward({input_NI, weight_OI, relu ? out_NO : at::Tensor()});
     return out_NO;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor grad_NO = at::threshold_backward(gradients[0], saved[2], /*threshold=*/0);
-    variable_list out(3);
+    const at::AutoDispatchBelowADInplaceOrView unrecorded;
+    const bool relu = saved[2].defined();
+    const at::Tensor grad_NO =
+        relu ? at::threshold_backward(gradients[0], saved[2], /*threshold=*/0) : gradients[0];
+    variable_list out(4);
     if (context->needs_input_grad(0)) out[0] = grad_NO.mm(saved[1]);
     if (context->needs_input_grad(1)) out[1] = weight_gradient(grad_NO, saved[0], saved[1]);
     if (context->needs_input_grad(2)) out[2] = grad_NO.sum(0);
@@ -105,15 +114,18 @@ bool is_widened(const at::Tensor& tensor) {
 }  // namespace
 
 at::Tensor apply_linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
-  if (!is_widened(weight)) return at::linear(input, weight, bias);
-  return WideLinear::apply(input, weight,
-                           bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt);
+  if (is_widened(weight)) {
+    return WideLinear::apply(input, weight,
+                             bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt);
+  }
+  if (input.dim() != 2 || !bias.defined()) return at::linear(input, weight, bias);
+  return RowsLinear::apply(input, weight, bias, /*relu=*/false);
 }
 
 at::Tensor apply_linear_relu(const at::Tensor& input, const at::Tensor& weight,
                              const at::Tensor& bias) {
   if (is_widened(weight) || input.dim() != 2) return apply_linear(input, weight, bias).relu_();
-  return LinearRelu::apply(input, weight, bias);
+  return RowsLinear::apply(input, weight, bias, /*relu=*/true);
 }
 
 at::Tensor apply_conv2d(const at::Tensor& input_BCHW, const at::Tensor& weight, std::int64_t stride,
