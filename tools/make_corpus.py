@@ -479,12 +479,55 @@ def rendezvous_http_reply():
     return inputs | cut("chunked", inputs["chunked"])
 
 
+def model_stats_hugging_face():
+    """One config.json of each kind of network, and the ways they can be wrong."""
+    llama = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+             "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "vocab_size": 100,
+             "rope_scaling": None, "torch_dtype": "bfloat16", "attention_bias": False}
+    experts = {"num_experts_per_tok": 2, "moe_intermediate_size": 32}
+    models = {
+        "llama": llama,
+        "llama_five": llama | {"dtype": "float32", "head_dim": 16, "rope_parameters": {"rope_type": "default"}},
+        "mistral": llama | {"model_type": "mistral", "sliding_window": 16},
+        "mixtral": llama | experts | {"model_type": "mixtral", "num_local_experts": 4},
+        "qwen2_moe": llama | experts | {"model_type": "qwen2_moe", "num_experts": 4,
+                                        "shared_expert_intermediate_size": 64, "mlp_only_layers": [1]},
+        "deepseek": llama | experts | {"model_type": "deepseek", "n_routed_experts": 4, "n_shared_experts": 2,
+                                       "first_k_dense_replace": 1},
+        "gpt2": {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": None,
+                 "vocab_size": 100, "resid_pdrop": 0.1},
+        "gpt_neox": llama | {"model_type": "gpt_neox"},
+        "opt": {"model_type": "opt", "hidden_size": 64, "ffn_dim": 128, "num_hidden_layers": 2,
+                "num_attention_heads": 4, "max_position_embeddings": 64, "vocab_size": 100, "word_embed_proj_dim": 32},
+        "mpt": {"model_type": "mpt", "d_model": 64, "n_layers": 2, "n_heads": 4, "max_seq_len": 64, "vocab_size": 100,
+                "no_bias": True, "attn_config": {"alibi": False, "attn_type": "multiquery_attention"}},
+        "falcon": {"model_type": "falcon", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+                   "vocab_size": 100, "new_decoder_architecture": True, "num_kv_heads": 2},
+        "bert": llama | {"model_type": "bert", "type_vocab_size": 2},
+        "t5": {"model_type": "t5", "d_model": 64, "d_ff": 128, "d_kv": 16, "num_layers": 2, "num_heads": 4,
+               "vocab_size": 100, "feed_forward_proj": "gated-gelu"},
+        "resnet": {"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [32, 64], "depths": [1, 2],
+                   "layer_type": "bottleneck", "num_channels": 3, "id2label": {"0": "cat", "1": "dog"}},
+        "unknown_type": llama | {"model_type": "lama"},
+        "no_heads": llama | {"num_attention_heads": 0},
+        "huge": llama | {"hidden_size": 2**63 - 1, "num_hidden_layers": 2**64 - 1},
+        "wrong_types": llama | {"hidden_size": "64", "vocab_size": 1.5, "attention_bias": 1, "num_hidden_layers": []},
+        "heads_do_not_fit": llama | {"num_key_value_heads": 3},
+        "wrong_object": {"model_type": "mpt", "attn_config": 3},
+    }
+    inputs = {name: json.dumps(model).encode() for name, model in models.items()}
+    inputs["list"] = b"[1, 2]"
+    inputs["deep"] = b'{"a":' * 200 + b"1" + b"}" * 200
+    inputs["not_utf8"] = b'{"model_type": "\xff\xfe"}'
+    return inputs | cut("llama", inputs["llama"])
+
+
 TARGETS = {function.__name__: function
            for function in (store_frame, config_parse, data_formats_idx, data_formats_cifar,
                             checkpoint_format_safetensors, checkpoint_format_manifest,
                             comm_records_flight_file, comm_control_frame, comm_shm_segment,
                             rendezvous_control_frame, config_slurm_text, starters_hostfile,
-                            starters_agent_order,
+                            starters_agent_order, model_stats_hugging_face,
                             rendezvous_records, rendezvous_http_reply)}
 
 

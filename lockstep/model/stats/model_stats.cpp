@@ -3,8 +3,10 @@
 #include <array>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "lockstep/base/saturated.h"
+#include "lockstep/model/stats/architecture_stats.h"
 #include "lockstep/model/stats/families.h"
 
 namespace lockstep::model {
@@ -21,6 +23,30 @@ const FamilyStats& row_of(config::Family family) {
     if (row.family == family) return row;
   }
   throw Bug(__FILE__, __LINE__, "a model family without a row in the statistics table");
+}
+
+/// Our own blocks are those of the architecture; what our worker keeps of them stands beside.
+void take_operators(ModelStats& stats, ModelStats general) {
+  LOCKSTEP_CHECK(stats.blocks.size() == general.blocks.size(), "a family with other blocks");
+  for (std::size_t i = 0; i < stats.blocks.size(); ++i) {
+    BlockStats& from = general.blocks[i];
+    LOCKSTEP_CHECK(stats.blocks[i].name == from.name, "a family whose blocks have other names");
+    stats.blocks[i].is_layer = from.is_layer;
+    stats.blocks[i].input_elements = from.input_elements;
+    stats.blocks[i].operators = std::move(from.operators);
+  }
+}
+
+template <typename Counts>
+double sum_over_layers(const ModelStats& stats, Counts counts) {
+  double sum = 0;
+  for (const BlockStats& block : stats.blocks) {
+    if (!block.is_layer) continue;
+    for (const OperatorStats& op : block.operators) {
+      if (counts(op)) sum += op.forward_flops;
+    }
+  }
+  return sum;
 }
 
 }  // namespace
@@ -45,8 +71,19 @@ double ModelStats::forward_flops_per_sample() const {
   return sum;
 }
 
+double ModelStats::layer_flops_per_sample() const {
+  return sum_over_layers(*this, [](const OperatorStats&) { return true; });
+}
+
+double ModelStats::attention_flops_per_sample() const {
+  return sum_over_layers(
+      *this, [](const OperatorStats& op) { return op.kind == OperatorKind::attention; });
+}
+
 ModelStats model_stats(const config::ModelSection& config, std::int64_t seq_len) {
-  return row_of(config.family).stats(config, seq_len);
+  ModelStats stats = row_of(config.family).stats(config, seq_len);
+  take_operators(stats, architecture_stats(architecture_of(config, seq_len), seq_len));
+  return stats;
 }
 
 std::vector<Problem> check_model(const config::ModelSection& config) {

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/run_config.h"
+#include "lockstep/model/stats/operators.h"
 
 namespace lockstep::model {
 
@@ -17,7 +18,8 @@ struct ParameterStats {
   std::string name;  // as model::named_parameters gives it
   std::vector<std::int64_t> shape;
   Split split = Split::none;
-  bool keep_fp32 = false;  // stays fp32 under narrower compute (normalisation)
+  bool keep_fp32 = false;   // stays fp32 under narrower compute (normalisation)
+  bool of_experts = false;  // shape[0] experts, shared out over expert-parallel ranks
   [[nodiscard]] std::int64_t count() const;
 };
 
@@ -29,13 +31,16 @@ struct BlockStats {
   double forward_flops = 0;                // of one sample; backward = 2 x
   double activation_elements = 0;          // saved for backward, of one sample, in compute type
   double activation_fp32_bytes = 0;  // saved for backward whatever the compute type, of one sample
-  double cast_input_elements = 0;  // saved in bf16, fp16 only: in fp32 it is the batch itself
+  double cast_input_elements = 0;    // saved in bf16, fp16 only: in fp32 it is the batch itself
   // Live beyond the saved ones in backward, of one sample: beside the gradient of a parameter ...
   double peak_temporary_elements = 0;
   double between_temporary_elements = 0;  // ... and while there is none
   // fp16 only: fp32 copies in backward's largest operator (model/products.h), of one sample, beside
   // peak_temporary_elements.
   double widened_elements = 0;
+  bool is_layer = false;  // one of the repeated blocks: recomputed as a whole, or a pipeline's step
+  double input_elements = 0;  // of one sample: what full recomputation keeps, stages hand on
+  std::vector<OperatorStats> operators{};
 };
 
 struct ModelStats {
@@ -46,6 +51,12 @@ struct ModelStats {
   std::int64_t input_bytes_per_sample = 0;
   [[nodiscard]] std::int64_t parameters() const;
   [[nodiscard]] double forward_flops_per_sample() const;
+  /// Of forward and backward, nothing computed twice.
+  [[nodiscard]] double model_flops_per_sample() const { return 3 * forward_flops_per_sample(); }
+  /// What computing every layer once more in backward adds (full recomputation), or attention alone
+  /// (selective).
+  [[nodiscard]] double layer_flops_per_sample() const;
+  [[nodiscard]] double attention_flops_per_sample() const;
 };
 
 /// Statistics of the configured model. \param seq_len tokens a sample (gpt).
