@@ -36,6 +36,9 @@ WORKS = {
     "mlp-small": (["mlp"], {"WIDTH": "64", "BS": "16"}, 50),
 }
 
+# what starts: the peer's work, and a configuration of as much
+STARTS = [("mlp", "benchmarks/peers/mlp.toml"), ("gpt-bf16", "examples/gpt_bible/run.toml")]
+
 
 def environment(extra=None):
     """One thread a rank, and nothing of a surrounding job."""
@@ -61,9 +64,13 @@ def peer_command(arguments):
     return [TORCHRUN, "--standalone", "--nproc-per-node", str(RANKS), PEERS / "ddp.py", *arguments]
 
 
-def our_command(lockstep, work, run_dir, *settings):
+def config_of(work):
+    return f"benchmarks/peers/{work}.toml"
+
+
+def our_command(lockstep, config, run_dir, *settings):
     sets = [part for setting in settings for part in ("--set", setting)]
-    return [lockstep, "train", f"benchmarks/peers/{work}.toml", "--nproc-per-node", str(RANKS),
+    return [lockstep, "train", config, "--nproc-per-node", str(RANKS),
             "--json", "--run-dir", run_dir, *sets]
 
 
@@ -93,13 +100,15 @@ def our_run(lockstep, work, *settings, extra=None):
     """Rate (median step), peak memory and MFU of one run of ours; `quiet_step_s` is the lower quartile."""
     with tempfile.TemporaryDirectory() as folder:
         run_dir = f"{folder}/run"
-        run(our_command(lockstep, work, run_dir, *settings), environment(extra))
+        run(our_command(lockstep, config_of(work), run_dir, *settings), environment(extra))
         steps = step_lines(run_dir)[WORKS[work][2]:]
         summary = json.loads((pathlib.Path(run_dir) / "summary.json").read_text())
     times = sorted(step["step_s"] for step in steps)
     step_s = statistics.median(times)
+    # The rank that comes last waits for the exchange alone, the others for that rank too.
+    waits = [min(step["per_rank"]["wait_s"]) for step in steps if "per_rank" in step]
     return {"per_s": steps[0]["samples"] / step_s, "quiet_step_s": times[len(times) // 4], "mfu": summary["mfu"],
-            "rss_mib": max(summary["peak_memory_bytes"]) / 2**20}
+            "waited_s": statistics.median(waits), "rss_mib": max(summary["peak_memory_bytes"]) / 2**20}
 
 
 def seconds_until(argv, env, reached):
@@ -123,8 +132,8 @@ def seconds_until(argv, env, reached):
                 process.wait()
 
 
-def startup_s(lockstep, work):
-    """Command to first finished step: (ours, peer)."""
+def startup_s(lockstep, work, config):
+    """Command to first finished step: (ours, peer's with as much work)."""
     def printed(output):
         output.seek(0)
         return "first step done" in output.read()
@@ -139,7 +148,7 @@ def startup_s(lockstep, work):
             except (OSError, json.JSONDecodeError):
                 return False
 
-        ours = seconds_until(our_command(lockstep, work, run_dir, "run.steps=1"), environment(), recorded)
+        ours = seconds_until(our_command(lockstep, config, run_dir, "run.steps=1"), environment(), recorded)
     return ours, peer
 
 
@@ -180,18 +189,20 @@ def print_table(rows):
 
 
 def exposed(lockstep, work, rounds):
-    """Seconds a step takes longer than without exchange, and an all_reduce of its gradients alone."""
-    plan = json.loads(run([lockstep, "plan", f"benchmarks/peers/{work}.toml", "--json"], environment()))
-    longer, alone = [], []
+    """Seconds that a step waits for its exchange, that it takes longer than without one, and that an all_reduce of
+    its gradients takes alone."""
+    plan = json.loads(run([lockstep, "plan", config_of(work), "--json"], environment()))
+    waited, longer, alone = [], [], []
     for number in range(rounds):
         sides = ["auto", "fake"]
-        step_s = {name: our_run(lockstep, work, "run.steps=23", extra={"LOCKSTEP_BACKEND": name})["quiet_step_s"]
-                  for name in sides[::1 if number % 2 == 0 else -1]}
-        longer.append(step_s["auto"] - step_s["fake"])
+        runs = {name: our_run(lockstep, work, "run.steps=23", extra={"LOCKSTEP_BACKEND": name})
+                for name in sides[::1 if number % 2 == 0 else -1]}
+        waited.append(runs["auto"]["waited_s"])
+        longer.append(runs["auto"]["quiet_step_s"] - runs["fake"]["quiet_step_s"])
         lines = run([lockstep, "bench", "comm", "--ranks", str(RANKS), "--op", "all_reduce", "--json",
                      "--sizes", str(4 * plan["parameters"])], environment()).splitlines()
         alone.append(json.loads(lines[0])["time_us"]["median"] / 1e6)
-    return statistics.median(longer), statistics.median(alone)
+    return statistics.median(waited), statistics.median(longer), statistics.median(alone)
 
 
 def main():
@@ -217,14 +228,16 @@ def main():
         return
     print_table(rows)
     print()
-    for work in ("mlp", "gpt-bf16"):
-        starts = [startup_s(options.lockstep, work) for _ in range(options.rounds)]
-        ours, peer = (statistics.median(side) for side in zip(*starts))
-        print(f"from command to first finished step ({work}): ours {ours:.2f} s, torchrun {peer:.2f} s")
+    for work, config in STARTS:
+        starts = [startup_s(options.lockstep, work, config) for _ in range(options.rounds + 2)]
+        ours, peer = (sorted(side) for side in zip(*starts))
+        print(f"from command to first finished step ({config}): ours {statistics.median(ours):.2f} s"
+              f" ({ours[0]:.2f} to {ours[-1]:.2f}), torchrun {statistics.median(peer):.2f} s ({work})")
     for work in ("gpt-bf16", "gpt-fp32"):
-        longer, alone = exposed(options.lockstep, work, 2 * options.rounds + 1)
-        print(f"exposed synchronisation ({work}): {1e3 * longer:.1f} ms a step, {longer / alone:.0%} of the"
-              f" {1e3 * alone:.1f} ms of an all_reduce of its gradients alone")
+        waited, longer, alone = exposed(options.lockstep, work, 2 * options.rounds + 1)
+        print(f"exposed synchronisation ({work}): waited {1e3 * waited:.2f} ms a step, {waited / alone:.0%} of the"
+              f" {1e3 * alone:.1f} ms of an all_reduce of its gradients alone; with the work of adding them, and ranks"
+              f" out of step, a step takes {1e3 * longer:.1f} ms longer than without exchange")
 
 
 if __name__ == "__main__":

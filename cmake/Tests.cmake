@@ -88,6 +88,7 @@ endfunction()
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Sanitize")  # these tests read texts: nothing to sanitize
   lockstep_family(architecture - lockstep_base)
 endif()
+lockstep_family(validation - lockstep_planner)
 if(LOCKSTEP_TORCH AND TARGET lockstep AND TARGET lockstep-worker)
   add_library(lockstep_program_test_support OBJECT ${CMAKE_SOURCE_DIR}/tests/support/run_program.cpp
               ${CMAKE_SOURCE_DIR}/tests/support/network_namespaces.cpp ${CMAKE_SOURCE_DIR}/tests/support/network_pair.cpp

@@ -26,7 +26,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "A key may stand once in the file. Remove one of the two; the place named is the second."},
     {"LS-1007", "key that nothing reads",
      "The key exists, but what this run has chosen (model family, data format, optimizer, "
-     "schedule, or a number that another key goes with) does not read it. It would have no effect, so it is refused rather than ignored: "
+     "schedule, or a number that another key goes with) does not read it. It would have no effect, "
+     "so it is refused rather than ignored: "
      "remove it (on the command line `--set KEY=` does), or choose what reads it."},
     {"LS-1008", "--set is not KEY=VALUE",
      "--set takes section.key=value, for example --set optimizer.lr=0.05. Quote it when the shell "
@@ -65,8 +66,14 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "of a step are cut. So batch.global_batch must be set, batch.accumulation must not, and "
      "parallel.virtual_ranks, which fixes that cut for equal numbers on any ranks, must not "
      "either."},
+    {"LS-1020", "flags of two questions",
+     "Two flags ask for different things, or say the same thing twice: a plan is either of a run "
+     "on "
+     "this host (RUN.toml, --set, --nproc-per-node) or of a model on named devices (--model, "
+     "--params, --gpus, --gpu, --cluster and what belongs to them). Keep one of the two."},
     {"LS-1031", "run directory in use",
-     "One job at a time may work in a run directory or in the folder that checkpoint.dir names: two "
+     "One job at a time may work in a run directory or in the folder that checkpoint.dir names: "
+     "two "
      "would mix their checkpoints. The process named holds the file `lock` in it, which the system "
      "releases when that process ends. Wait, stop it, or choose another --run-dir or "
      "checkpoint.dir."},
@@ -75,14 +82,16 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "HOST:N, or HOST alone; '#' begins a comment. --hosts takes h1:4,h2:4. A list names at least "
      "one host."},
     {"LS-1042", "not a host",
-     "Names of hosts end up on command lines, so they are letters, digits, '.', '-' and '_', and do "
+     "Names of hosts end up on command lines, so they are letters, digits, '.', '-' and '_', and "
+     "do "
      "not begin with '-'; addresses of IPv6 stand in brackets where a number of ranks follows. A "
      "user, port or key for a host belongs into ~/.ssh/config."},
     {"LS-1043", "host named twice",
      "Each host of a list stands once, with all its ranks: two launchers on one host would both "
      "start all of them."},
     {"LS-1044", "several launchers on one node",
-     "srun or mpirun starts a launcher for each of its tasks, and each launcher starts all ranks of "
+     "srun or mpirun starts a launcher for each of its tasks, and each launcher starts all ranks "
+     "of "
      "the node. Start one a node, or leave the launcher out: srun and mpirun can start the ranks "
      "themselves."},
     {"LS-1045", "line that is no variable",
@@ -141,8 +150,11 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "Memory, threads or open files ran out. The message says which limit of the shell or the "
      "container holds (ulimit -v, -u, -n) and what it is now; raise it."},
     {"LS-3008", "result not written",
-     "What the command printed on standard output did not all arrive: the disk or device behind it "
-     "is full. The work itself may have been done."},
+     "What the command or its ranks printed did not all arrive: the disk or device behind it is "
+     "full. The work itself may have been done. A reader that has left (`| head`) is no fault."},
+    {"LS-3009", "log file not written",
+     "What a rank printed could not be written to its log file, the first of which is named. Ranks go "
+     "on and later lines are tried again; a job that ends well ends with 3, its logs having gaps."},
     {"LS-3021", "words of another agent not understood",
      "What an agent of the job wrote about itself, or what the leader announced, cannot be read: a "
      "field is missing, of the wrong type or out of range. The hosts run different versions of "
@@ -160,30 +172,52 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "A file of the run directory could not be made or written. Check that the folder exists, "
      "belongs to you and that the disk has room (df), or choose another with --run-dir."},
     {"LS-3061", "job secret not usable",
-     "The agents of a job prove to each other that they know one secret of 32 bytes. It comes from a "
-     "file that only its user may read, or from a descriptor; without either it is made in "
-     "~/.config/lockstep/job-secret. The message tells what is wrong with it."},
+     "The agents of a job prove to each other that they know one secret of 32 bytes. It comes from "
+     "a descriptor, a file of this user that is closed to others, or one of root that at most its "
+     "group may read; without either it is made in ~/.config/lockstep/job-secret."},
     {"LS-3062", "job secret refused",
      "Two agents met that know different secrets, so neither trusts the other. Hosts that do not "
-     "share a home folder each made their own: copy one host's ~/.config/lockstep/job-secret to all "
+     "share a home folder each made their own: copy one host's ~/.config/lockstep/job-secret to "
+     "all "
      "of them (mode 0600), or name one file everywhere."},
     {"LS-3063", "not an agent of this job",
-     "Something else answers where the agents of this job should meet: another program, another job "
+     "Something else answers where the agents of this job should meet: another program, another "
+     "job "
      "of lockstep, or another version of it. Check the address, port and --rdzv-id."},
     {"LS-3064", "the leading agent was lost",
-     "One agent leads a job, at the endpoint that all were given. Its process has ended, or its host "
-     "cannot be reached any more, and no other agent can take its place. The cause is on that host. "
+     "One agent leads a job, at the endpoint that all were given. Its process has ended, or its "
+     "host "
+     "cannot be reached any more, and no other agent can take its place. The cause is on that "
+     "host. "
      "With --rdzv-backend etcd another agent takes over."},
     {"LS-3065", "etcd does not answer",
-     "The agents of the job meet in etcd (--rdzv-backend etcd), and none of the servers named gave an "
-     "answer for a while. Losing it for a moment is no fault: ranks stop, and the job goes on when it "
+     "The agents of the job meet in etcd (--rdzv-backend etcd), and none of the servers named gave "
+     "an "
+     "answer for a while. Losing it for a moment is no fault: ranks stop, and the job goes on when "
+     "it "
      "is back. It must serve the JSON gateway of version 3.4 or later, without TLS."},
+    {"LS-3066", "etcd speaks TLS only",
+     "The agents of the job meet in etcd (--rdzv-backend etcd), which they reach over plain http. "
+     "Let "
+     "etcd listen for http as well, on an address that the hosts of the job alone reach "
+     "(--listen-client-urls http://10.0.0.1:2379), or run a proxy on each host that speaks TLS to "
+     "it, "
+     "such as stunnel in client mode, and name the proxy: --rdzv-endpoint 127.0.0.1:2379."},
     {"LS-3067", "what a host told is not readable",
-     "The launchers of fixed hosts tell each other in the store of node 0 how many ranks they start. "
+     "The launchers of fixed hosts tell each other in the store of node 0 how many ranks they "
+     "start. "
      "What stands there is not what torchrun 2.11 or this version of lockstep writes."},
     {"LS-3068", "hosts that never came",
-     "With fixed hosts all must come before ranks start. The named ones have not in time: their "
-     "launchers were not started, or got another --node-rank, --nnodes, --rdzv-id or address."},
+     "Before ranks start as many hosts must come as --nnodes says at least. The missing ones have "
+     "not "
+     "in time (--rdzv-conf join_timeout=600): their launchers were not started, or got another "
+     "--node-rank, --nnodes, --rdzv-id or address."},
+    {"LS-3069", "the job is not known any more",
+     "The agents of the job meet in etcd, which keeps what the agent that leads announces. A "
+     "launcher that had been stopped, or cut off, found neither a leader nor that state: the job "
+     "ended more than two minutes before, or somebody removed its keys, or etcd lost its data. "
+     "Alone "
+     "it begins nothing anew."},
     {"LS-3081", "host that ssh cannot reach",
      "A launcher is started on each host by ssh, which asks no questions: a key must let this user "
      "in without a password, and the host's own key must be known (~/.ssh/known_hosts). Ports, "
@@ -201,8 +235,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "The launcher on a host ended badly, and with it the job. Its own lines stand before the "
      "message."},
     {"LS-3090", "out of memory",
-     "The system refused memory for a tensor. Use a smaller batch or model, or more ranks; `lockstep "
-     "plan` says what a run needs. With batch.micro_batch = \"auto\" a step that runs out of memory "
+     "The system refused memory for a tensor. Use a smaller batch or model, or more ranks; "
+     "`lockstep "
+     "plan` says what a run needs. With batch.micro_batch = \"auto\" a step that runs out of "
+     "memory "
      "is repeated in smaller micro-batches; this one cannot be cut finer."},
     {"LS-3091", "resident memory not readable",
      "Memory is measured from /proc/self/status, which is missing or has another form here."},
@@ -221,9 +257,11 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "All ranks joined, but the direct connections between them could not be made: a rank ended in "
      "between, or a firewall blocks free ports between the hosts."},
     {"LS-4006", "an address that other hosts cannot reach",
-     "Each rank tells the others where to connect to: the address of the interface that leads to the "
+     "Each rank tells the others where to connect to: the address of the interface that leads to "
+     "the "
      "store's host. Loopback and link-local addresses end at the machine, so ranks of another one "
-     "cannot use them. Usual cause: MASTER_ADDR is localhost, or a name that the first host resolves "
+     "cannot use them. Usual cause: MASTER_ADDR is localhost, or a name that the first host "
+     "resolves "
      "to 127.0.1.1. LOCKSTEP_ADDRESS names the address by hand."},
     {"LS-4010", "no room for shared memory",
      "Ranks of one host exchange data through /dev/shm, whose pages are reserved when a group is "
@@ -238,22 +276,28 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-4013", "ranks entered different collectives",
      "All ranks of a group must enter the same collectives in the same order, with one dtype and "
      "count. Both sides and their call sites are named; no rank was handed a result, and the group "
-     "is over. Usual causes: a condition that differs between ranks around a collective, batches or "
+     "is over. Usual causes: a condition that differs between ranks around a collective, batches "
+     "or "
      "models of different shapes, ranks started with different configurations."},
     {"LS-4014", "ranks of several hosts in a group over shared memory",
-     "The backend `lockstep` of PyTorch exchanges data through the memory of one host. The two named "
-     "ranks run on different hosts, in containers that do not see each other, or as different users. "
+     "The backend `lockstep` of PyTorch exchanges data through the memory of one host. The two "
+     "named "
+     "ranks run on different hosts, in containers that do not see each other, or as different "
+     "users. "
      "Make a group for each host, or take gloo."},
     {"LS-4015", "values in shared memory that no rank writes",
-     "What another rank of this host wrote for its peers cannot be: a size, a count or a message that "
-     "no build of lockstep writes. Nothing of it was used, and the group is over. Something else wrote "
+     "What another rank of this host wrote for its peers cannot be: a size, a count or a message "
+     "that "
+     "no build of lockstep writes. Nothing of it was used, and the group is over. Something else "
+     "wrote "
      "into that memory: a debugger, native code of the program, or a fault of the memory."},
     {"LS-4016", "a build without NCCL",
      "NCCL moves data between GPUs, and this lockstep was built without CUDA. `make cuda` fetches "
      "the CUDA libraries and builds the programs in build/cuda/bin. Without GPUs the backend is "
      "auto, shm or gloo (LOCKSTEP_BACKEND, GroupOptions::backend)."},
     {"LS-4017", "no GPU for a rank",
-     "A group over NCCL takes one GPU a rank. None answers on this machine, it has fewer than ranks, "
+     "A group over NCCL takes one GPU a rank. None answers on this machine, it has fewer than "
+     "ranks, "
      "or two ranks were shown the same one. `nvidia-smi -L` lists those that the driver has, "
      "CUDA_VISIBLE_DEVICES hides some, and a container sees only those it was given."},
     {"LS-4018", "training over NCCL",
@@ -265,19 +309,24 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "field is checked before it is used. docs/formats/flight.md describes it. Remove the file; a "
      "running rank writes its own when it starts."},
     {"LS-4022", "no flight files",
-     "`lockstep doctor watch` reads flight/rank-<rank>.ring in the run directory, which each rank of "
-     "`lockstep train` makes once its job is known. Name the run directory itself, or wait until the "
+     "`lockstep doctor watch` reads flight/rank-<rank>.ring in the run directory, which each rank "
+     "of "
+     "`lockstep train` makes once its job is known. Name the run directory itself, or wait until "
+     "the "
      "job has started."},
     {"LS-4023", "flight recorder without a file",
-     "A rank keeps the record of its last collectives in its run directory, so that it outlives the "
+     "A rank keeps the record of its last collectives in its run directory, so that it outlives "
+     "the "
      "process. The file could not be made there: the disk is full, or the folder not writable. "
      "Training goes on with the record in memory, where `lockstep doctor watch` does not see it."},
     {"LS-4024", "flight file cannot be read",
      "The file of a rank's flight recorder is there, but the system does not let it be read. Check "
      "the permissions of the run directory."},
     {"LS-4030", "no control address of a rank",
-     "Ranks tell each other through the store where their control connections go. What stands there "
-     "was not written by this build of lockstep: start all ranks from one build, and give jobs that "
+     "Ranks tell each other through the store where their control connections go. What stands "
+     "there "
+     "was not written by this build of lockstep: start all ranks from one build, and give jobs "
+     "that "
      "run at the same time different ports or names."},
     {"LS-4101", "a wait on the store ran out of time",
      "A key that another rank sets never came. The rank that should have set it has ended, "
@@ -314,7 +363,9 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "The checkpoint stands at a sample of its epoch that the data set does not have: it was saved "
      "with more data. Resume with the data it was saved with, or train anew with --resume none."},
     {"LS-6001", "model size out of range",
-     "A number in [model] is too small for any model of that family to be built."},
+     "A number in [model], or in the description of a model, is too small for any model of that "
+     "family "
+     "to be built, or far larger than any there is."},
     {"LS-6002", "no residual network of that depth",
      "model.depth must be 18 (CIFAR form of ResNet-18) or 20, 32, 44 or 56 (6n+2 layers of 16, 32 "
      "and 64 channels)."},
@@ -341,9 +392,60 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "With parallel.local_steps each rank updates alone between two averages. A checkpoint is "
      "saved only where all ranks have one state, gradients of the whole batch exist nowhere, and "
      "from parallel.local_steps_from on no gradient travels, in whatever form."},
+    {"LS-6021", "no model of that name",
+     "--model takes a name of docs/guides/models.md, or the config.json of a Hugging Face model. "
+     "Any "
+     "other size can be planned with --params, as a GPT of so many parameters."},
+    {"LS-6022", "model description not readable",
+     "The file is not the config.json of a Hugging Face model: it is no JSON, or no object. "
+     "Nothing "
+     "was taken from it."},
+    {"LS-6023", "model type not known",
+     "The model_type of a config.json says how the other keys are meant. lockstep counts the types "
+     "that the message lists; of another one nothing is guessed. --params plans a GPT of as many "
+     "parameters."},
+    {"LS-6024", "key of a model description missing or unusable",
+     "A size that the model cannot be counted without is not in its config.json, is of another "
+     "type "
+     "than transformers writes, or does not fit another one. All of them are listed."},
+    {"LS-6025", "no GPT of that size",
+     "--params plans a GPT-like model between 100 thousand and 100 trillion (1e14) parameters."},
     {"LS-6051", "mesh axis without ranks",
      "Every axis of the mesh (pipeline, data, tensor) has at least one rank; 1 means that the "
      "axis is not used."},
+    {"LS-6101", "no such way to store numbers",
+     "--precision names how weights, gradients, masters and moments are stored, by bytes a "
+     "parameter. `lockstep plan --help` lists the names."},
+    {"LS-6102", "layout number out of range",
+     "Degrees of parallelism, the micro-batch and what counts pieces are whole numbers from 1 up, "
+     "zero is a stage from 0 to 3. The message names the nearest value."},
+    {"LS-6103", "layout that does not divide the model",
+     "Tensor ranks share heads and columns, pipeline ranks layers, expert ranks experts, context "
+     "ranks tokens, each in whole numbers. The message names the nearest values that divide."},
+    {"LS-6104", "layout and devices differ",
+     "data x tensor x pipeline x context must be the number of devices. The message says how many "
+     "data ranks the others leave room for."},
+    {"LS-6105", "layout parts that do not go together",
+     "One part of the layout needs another, or excludes it: sequence parallelism needs tensor "
+     "ranks, chunks a pipeline, shared gradients exclude one."},
+    {"LS-6106", "cuts that do not fit the layers",
+     "--cuts gives the layers of each pipeline piece (pipeline x chunks of them) in the model's "
+     "order; they add up to the model's layers."},
+    {"LS-6111", "no such device",
+     "Plans know the devices of topology/device_models.cpp by name, memory included: A100-80G, not "
+     "A100."},
+    {"LS-6112", "no such link",
+     "Plans know the links of topology/link_models.cpp by name: \"NVLink 4\", \"NDR InfiniBand\", "
+     "\"25 GbE\"."},
+    {"LS-6113", "published run not readable",
+     "A row of published runs has other columns than its heading, or a field that is no number or "
+     "names what no table has."},
+    {"LS-6114", "cluster that cannot be read",
+     "--cluster says hosts and devices: 8xA100-80G*4 is four hosts with eight devices each, "
+     "8xA100-80G is one, and @LINK behind it names what is between hosts (\"@100 GbE\")."},
+    {"LS-6115", "DeepSpeed configuration not readable",
+     "Of a ds_config.json a plan reads zero_optimization: stage, offload_optimizer.device and "
+     "offload_param.device. The message says which of them is no such value."},
     {"LS-7001", "second gradient in one micro-batch",
      "Data parallelism sums each gradient once per micro-batch, while backward runs. A parameter "
      "that gets a second one would be counted twice: add the losses first, then call backward "
@@ -376,7 +478,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "ranks said. Run what failed alone to see more: the configuration with `lockstep train`, or "
      "one rank count, collective and size."},
     {"LS-7054", "peer of a benchmark missing",
-     "`bench comm --against mpi` starts Open MPI's mpirun and bin/lockstep-mpi-peer, which is built "
+     "`bench comm --against mpi` starts Open MPI's mpirun and bin/lockstep-mpi-peer, which is "
+     "built "
      "where mpicc is found. Install openmpi-bin and libopenmpi-dev (`tools/setup.sh --mpi`), then "
      "build again."},
     {"LS-7055", "request or report of a benchmark not readable",
@@ -400,7 +503,8 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "[recovery] on_nan = \"rollback\" needs a checkpoint to go back to, and gives up after three "
      "rollbacks."},
     {"LS-7104", "no loss scale helps",
-     "Ten steps in a row were not finite in fp16. A smaller loss scale helps where scaled gradients "
+     "Ten steps in a row were not finite in fp16. A smaller loss scale helps where scaled "
+     "gradients "
      "overflow; it cannot where a block's output is beyond 65504, the data hold infinity, or the "
      "weights have diverged. The message names the first block or parameter and its rank. bf16 has "
      "the range of fp32."},

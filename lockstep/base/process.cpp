@@ -68,12 +68,10 @@ void prepare_process() {
 
 Exit settle_output(Exit exit) {
   std::cout.flush();
-  if (std::cout.good()) return exit;
-  if (!is_reader_gone(STDOUT_FILENO)) {
-    std::cerr << to_text({{"LS-3008", "standard output", "not all of the result could be written",
-                           "see whether the disk or device behind it is full, then run it again"}})
-              << std::flush;
-  }
+  if (std::cout.good() || is_reader_gone(STDOUT_FILENO)) return exit;
+  std::cerr << to_text({{"LS-3008", "standard output", "not all of the result could be written",
+                         "see whether the disk or device behind it is full, then run it again"}})
+            << std::flush;
   return exit == Exit::ok ? Exit::environment : exit;
 }
 

@@ -12,7 +12,8 @@ namespace lockstep {
 void prepare_process();
 
 /// Last line of main(): flushes standard output. \returns `exit`, or environment when it was ok and
-/// not all could be written; says so on standard error unless the reader has left.
+/// not all could be written, which is said on standard error. A reader that has left (`| head`)
+/// wanted no more: that is no fault.
 [[nodiscard]] Exit settle_output(Exit exit);
 
 }  // namespace lockstep

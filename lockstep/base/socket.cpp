@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/limits.h"
 #include "lockstep/base/port_holder.h"
 #include "lockstep/base/socket_address.h"
 
@@ -179,6 +180,9 @@ Listener listen_on(const std::string& host, int port) {
   for (const auto& candidate : resolve(host, port)) {
     Listener listener;
     listener.fd = stream_socket(candidate);
+    if (!listener.fd && (errno == EMFILE || errno == ENFILE)) {
+      throw limit_fault("no socket can be made for " + address, errno);
+    }
     const int on = 1;  // a port whose last connections are still in TIME_WAIT is free
     ::setsockopt(listener.fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (::bind(listener.fd.get(), candidate.get(), candidate.length) != 0 ||

@@ -4,15 +4,20 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "lockstep/base/blocked_signals.h"
 #include "lockstep/base/units.h"
+#include "lockstep/launch/error_document.h"
 #include "lockstep/launch/failure_report.h"
 #include "lockstep/launch/failure_text.h"
+#include "lockstep/launch/launch_values.h"
+#include "lockstep/launch/lost_output.h"
 #include "lockstep/launch/rank_logs.h"
 #include "lockstep/launch/round_place.h"
 #include "lockstep/launch/stop_signals.h"
+#include "lockstep/launch/temporary_logs.h"
 #include "lockstep/launch/verdict.h"
 #include "lockstep/topology/proc_text.h"
 
@@ -51,6 +56,13 @@ std::string signal_list(const std::vector<int>& signals) {
   return text;
 }
 
+/// Slurm's --signal=USR1 is, for ranks of ours, the wish to save and stop.
+std::vector<int> signals_that_stop(const AgentSettings& settings) {
+  std::vector<int> signals = settings.options.stop_signals;
+  if (settings.program.is_ours) signals.push_back(SIGUSR1);
+  return signals;
+}
+
 /// Options of the ranks of `round`, without logs and callbacks.
 LocalJobOptions job_options(const AgentSettings& settings, const RankProgram& program,
                             const Round& round) {
@@ -80,11 +92,11 @@ class Agent {
   Agent(const AgentSettings& settings, Session& session)
       : settings_(settings),
         session_(session),
-        signals_(settings.options.stop_signals),
+        signals_(signals_that_stop(settings), user_signals()),
         tree_(settings.options, settings.run_id) {}
 
   AgentEnd run() {
-    if (tree_.has_output()) say("the ranks' output is in " + tree_.folder());
+    say_folder();
     while (true) {
       auto next = session_.next(signals_.fd());
       if (const auto* verdict = std::get_if<Verdict>(&next)) return end_of_job(*verdict);
@@ -98,6 +110,15 @@ class Agent {
  private:
   void say(const std::string& line) const {
     if (settings_.say) settings_.say(line);
+  }
+
+  void say_folder() const {
+    if (!tree_.missing().empty()) say(tree_.missing());
+    if (!tree_.has_output()) return;
+    say("the ranks' output is in " + tree_.folder() +
+        (tree_.is_temporary() ? ", for " + std::to_string(kDaysOfTemporaryLogs) +
+                                    " days; --log-dir names a place where it stays"
+                              : ""));
   }
 
   void say_restart(const Round& round) {
@@ -130,8 +151,11 @@ class Agent {
   RoundEnd run_ranks(const Round& round) {
     serve_store(round);
     LocalJobOptions job = job_options(settings_, program_of(round), round);
+    job.open_files = settings_.open_files;
+    job.lost = &lost_;
+    drop_signals();
     job.logs = tree_.make_attempt(rounds_, settings_.options.nproc_per_node);
-    RankConsole console(settings_.options, tree_, rounds_++, job.place.base_rank,
+    RankConsole console(settings_.options, tree_, rounds_++, job.place.base_rank, lost_,
                         settings_.only_stderr);
     job.on_output = [&](const OutputLine& line) { console.write(line); };
     std::atomic<std::int64_t> step = -1;
@@ -155,7 +179,28 @@ class Agent {
     watch.fence_at = [this] { return session_.fence_at(); };
     watch.on_stop = [this] { session_.leaving(); };
     watch.on_failure = [this](const RankEnd& end) { session_.failing(failure(end)); };
+    watch.on_passed_on = [this](int signal, std::size_t told, std::size_t others) {
+      say_passed_on(signal, told, others);
+    };
     return watch;
+  }
+
+  /// Of the time when no rank ran: new ones would end of them before they can handle any.
+  void drop_signals() {
+    while (const auto number = signals_.next_passed_on()) {
+      say(signal_name(*number) + " came while no rank ran, and was handed to none");
+    }
+  }
+
+  void say_passed_on(int signal, std::size_t told, std::size_t others) const {
+    std::string text = signal_name(signal) + " was handed to " +
+                       counted(static_cast<std::int64_t>(told), "rank") + " of this host";
+    if (others > 0) {
+      text += "; not to " + std::to_string(others) +
+              " that would have ended of it: a rank that wants it handles it, and a shell in front "
+              "of a program starts that with exec";
+    }
+    say(text);
   }
 
   [[nodiscard]] Failure failure(const RankEnd& end) const {
@@ -199,14 +244,16 @@ class Agent {
     return list;
   }
 
-  AgentEnd end_of_job(const Verdict& verdict) const {
-    AgentEnd end{verdict.exit, restarts_, "", verdict.first.has_value()};
+  AgentEnd end_of_job(const Verdict& verdict) {
+    AgentEnd end{verdict.exit, restarts_, "", verdict.first.has_value(), lost_.problems()};
+    if (verdict.exit == Exit::ok) tree_.set_succeeded();
     if (verdict.exit == Exit::ok) return end;
     if (verdict.first) {
       const Failure& first = *verdict.first;
       if (verdict.exit == Exit::failed) {
         end.exit = exit_for(first.exit_code, first.signal, settings_.program.is_ours);
       }
+      if (is_own(first)) leave_error_file();
       end.text = failure_text(first, is_own(first) ? details_ : FailureDetails{});
     }
     if (!verdict.consequences.empty()) end.text += "as a consequence\n";
@@ -221,6 +268,14 @@ class Agent {
     return end;
   }
 
+  void leave_error_file() const {
+    if (settings_.error_file.empty()) return;
+    const int code = overwrite_file(settings_.error_file, error_document(*last_.first_failure));
+    if (code == 0) return;
+    say("the error file that TORCHELASTIC_ERROR_FILE names cannot be written: " +
+        settings_.error_file + ": " + std::generic_category().message(code));
+  }
+
   [[nodiscard]] bool is_own(const Failure& failure) const {
     return last_.first_failure && last_.first_failure->pid == failure.pid &&
            failure.host == settings_.host;
@@ -230,6 +285,7 @@ class Agent {
   Session& session_;
   StopSignals signals_;
   LogTree tree_;
+  LostOutput lost_;
   std::unique_ptr<store::Server> store_;
   LocalJobResult last_;       // of the last round
   FailureDetails details_;    // of its first failure

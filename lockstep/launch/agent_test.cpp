@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -92,6 +93,20 @@ TEST_F(AgentTest, TheFirstFailureIsToldFirstAndTheOthersAsItsConsequences) {
   EXPECT_THAT(end.text, HasSubstr("as a consequence\n  rank 0 on here was stopped by SIGTERM"));
 }
 
+TEST_F(AgentTest, WhoeverStartedTheLauncherFindsTheFirstFailureInItsErrorFile) {
+  auto settings = shell(2, 0,
+                        "if [ $RANK = 1 ]; then echo '{\"message\": {\"message\": \"boom\"}}' > "
+                        "$TORCHELASTIC_ERROR_FILE; exit 7; fi; exec sleep 100");
+  settings.error_file = folder_.file("termination-log");
+  (void)run(settings);
+  const std::string text = read("termination-log");
+  EXPECT_THAT(text, HasSubstr("boom"));
+  EXPECT_THAT(text, HasSubstr("\"errorCode\":7"));
+  settings.error_file = "/dev/full";
+  (void)run(settings);
+  EXPECT_THAT(said_, HasSubstr("/dev/full: No space left on device"));
+}
+
 TEST_F(AgentTest, RanksOfOursHandOnTheirExitCode) {
   auto settings = shell(1, 0, "exit 4");
   settings.program.is_ours = true;
@@ -142,6 +157,8 @@ class OtherHosts : public rendezvous::Session {
   int interrupt_fd() const override { return interrupt_.get(); }
   std::string interrupt_reason() const override { return "node-b is lost"; }
   bool is_fenced() const override { return fenced_; }
+  bool may_save() const override { return may_save_; }
+  void leaving() override { leaving_ = true; }
   Deadline fence_at() const override { return fence_at_; }
   void failing(const rendezvous::Failure& failure) override { failing_ = failure.exit_code; }
   void report(const RoundEnd& end) override { ends_.push_back(end); }
@@ -154,6 +171,8 @@ class OtherHosts : public rendezvous::Session {
   Fd interrupt_{::eventfd(0, EFD_CLOEXEC)};
   int port_;
   std::atomic<bool> fenced_ = false;
+  std::atomic<bool> leaving_ = false;
+  bool may_save_ = false;
   Deadline fence_at_ = Deadline::max();
   int failing_ = 0;
   std::vector<RoundEnd> ends_;
@@ -172,6 +191,27 @@ TEST_F(AgentTest, ARoundThatEndsElsewhereStopsTheRanksHere) {
   ASSERT_EQ(session.ends_.size(), 1U);
   EXPECT_EQ(session.ends_[0].kind, RoundEnd::Kind::interrupted);
   EXPECT_EQ(read("up"), "3/4 29500\n");
+}
+
+TEST_F(AgentTest, ASignalBehindTheWordOfAnotherHostThatAllStopIsNoSecondOne) {
+  OtherHosts session(29500);
+  session.may_save_ = true;
+  auto settings = shell(1, 0,
+                        "trap 'touch $D/told; while [ ! -e $D/go ]; do sleep 0.01; done; exit 75' "
+                        "TERM; touch $D/up; while :; do sleep 0.01; done");
+  settings.program.is_ours = true;
+  std::thread other([&] {
+    EXPECT_TRUE(eventually([&] { return fs::exists(folder_.file("up")); }));
+    session.interrupt();
+    EXPECT_TRUE(eventually([&] { return fs::exists(folder_.file("told")); }));
+    ::kill(::getpid(), SIGTERM);
+    EXPECT_TRUE(eventually([&] { return session.leaving_.load(); }));
+    (void)folder_.write("go", "");
+  });
+  (void)run_agent(settings, session);
+  other.join();
+  ASSERT_EQ(session.ends_.size(), 1U);
+  EXPECT_TRUE(session.ends_[0].saved) << "the ranks were killed while they saved";
 }
 
 TEST_F(AgentTest, AHostThatIsFencedKillsItsRanksWithoutAsking) {
@@ -195,6 +235,7 @@ TEST_F(AgentTest, TheGuardianKeepsAFenceThatTheLauncherMisses) {
   (void)run_agent(shell(1, 0, "exec sleep 100"), session);
   ASSERT_EQ(session.ends_.size(), 1U);
   EXPECT_EQ(session.ends_[0].failure.signal, SIGKILL);
+  EXPECT_THAT(session.ends_[0].failure.because, testing::HasSubstr("by its guardian"));
 }
 
 TEST_F(AgentTest, OthersHearOfAFailureBeforeAllRanksHaveEnded) {

@@ -4,32 +4,25 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <limits>
 #include <span>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
 #include "lockstep/base/blocked_signals.h"
 #include "lockstep/base/error.h"
+#include "lockstep/launch/start_trouble.h"
 
 namespace lockstep::launch {
 namespace {
-
-std::string errno_text(int code) { return std::generic_category().message(code); }
-
-[[noreturn]] void cannot_start(const std::string& program, const std::string& why) {
-  throw EnvironmentFault(
-      {"LS-3004", program, "cannot be started: " + why,
-       "check that the file exists and may be executed, and the limits on processes "
-       "and open files (ulimit -u, ulimit -n)"});
-}
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> list;
@@ -50,7 +43,8 @@ struct Prepared {
   pid_t parent;
   std::span<const unsigned long> cpu_mask;  // empty = as this process
   bool own_session;
-  int gate_fd;  // readable once the program may run
+  std::uint64_t open_files;  // soft limit; 0 = as this process
+  int gate_fd;               // readable once the program may run
 };
 
 /// As sched_setaffinity(2) takes it, however many processors there are.
@@ -99,6 +93,15 @@ void restore_default(int number) {
   if (action.sa_handler != SIG_IGN || ignored_by_us) ::signal(number, SIG_DFL);
 }
 
+/// Programs that use select() break where a descriptor may be above 1023, so that what this process
+/// raised for itself must not be inherited.
+void limit_open_files(std::uint64_t soft) {
+  rlimit limit{};
+  if (soft == 0 || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(soft, limit.rlim_max);
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 [[noreturn]] void become(Prepared prepared) {
   if (prepared.own_session) {
     ::setsid();
@@ -120,6 +123,7 @@ void restore_default(int number) {
                 prepared.cpu_mask.data()) < 0) {
     report_and_exit(prepared.error_fd);
   }
+  limit_open_files(prepared.open_files);
   ::execve(prepared.program, prepared.argv, prepared.environment);
   report_and_exit(prepared.error_fd);
 }
@@ -131,7 +135,7 @@ struct Pipe {
 
 Pipe make_pipe(const std::string& program) {
   std::array<int, 2> fds{};
-  if (::pipe2(fds.data(), O_CLOEXEC) != 0) cannot_start(program, errno_text(errno));
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) throw start_trouble(program, errno);
   return {Fd(fds[0]), Fd(fds[1])};
 }
 
@@ -153,13 +157,16 @@ ChildProcess::ChildProcess(const ChildSpec& spec) {
                           ::getpid(),
                           cpu_mask,
                           spec.own_session,
+                          spec.open_files,
                           gate.read.get()};
+  int fork_error = 0;
   {
     const BlockedSignals blocked;
     pid_ = ::fork();
     if (pid_ == 0) become(prepared);
+    fork_error = errno;
   }
-  if (pid_ < 0) cannot_start(spec.program, "no new process can be made");
+  if (pid_ < 0) throw start_trouble(spec.program, fork_error);
   // Also here: whichever comes first, the group exists before it is signalled. The leader of a
   // group could not begin a session.
   if (!spec.own_session) ::setpgid(pid_, pid_);
@@ -177,7 +184,7 @@ ChildProcess::ChildProcess(const ChildSpec& spec) {
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
-  cannot_start(spec.program, errno_text(count > 0 ? code : pidfd_error));
+  throw start_trouble(spec.program, count > 0 ? code : pidfd_error);
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
@@ -214,18 +221,30 @@ ChildEnd ChildProcess::reap() {
   return end;
 }
 
+namespace {
+
+bool is_folder(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+}  // namespace
+
 std::string find_program(const std::string& name, const std::string& search_path) {
   if (name.find('/') != std::string::npos) {
-    if (::access(name.c_str(), X_OK) != 0) cannot_start(name, errno_text(errno));
+    if (::access(name.c_str(), X_OK) != 0) throw start_trouble(name, errno);
+    if (is_folder(name)) throw start_trouble(name, EACCES);
     return name;
   }
   std::istringstream folders(search_path);
   std::string folder;
   while (std::getline(folders, folder, ':')) {
     const std::string path = (folder.empty() ? "." : folder) + "/" + name;
-    if (::access(path.c_str(), X_OK) == 0) return path;
+    if (::access(path.c_str(), X_OK) == 0 && !is_folder(path)) return path;
   }
-  cannot_start(name, "no such program in PATH");
+  throw EnvironmentFault({"LS-3004", name, "cannot be started: no such program in PATH",
+                          "check its name, or name its path (./" + name +
+                              "); PYTHON_EXEC names the Python of scripts"});
 }
 
 }  // namespace lockstep::launch

@@ -18,9 +18,10 @@ struct ChildSpec {
   int stdin_fd = -1;  // -1 = empty
   int stdout_fd = -1;
   int stderr_fd = -1;
-  int extra_fd = -1;         // becomes kExtraFd of the program; -1 = none
-  std::vector<int> cpus;     // it may run on; empty = as this process
-  bool own_session = false;  // not that of this process's terminal
+  int extra_fd = -1;             // becomes kExtraFd of the program; -1 = none
+  std::vector<int> cpus;         // it may run on; empty = as this process
+  bool own_session = false;      // not that of this process's terminal
+  std::uint64_t open_files = 0;  // its soft limit (RLIMIT_NOFILE); 0 = as this process
   /// Told of the child's number before its program runs.
   std::function<void(int pid)> on_born{};
 };

@@ -63,15 +63,19 @@ std::string own_address(const LaunchOptions& options, const Endpoint& meeting) {
 /// Free a moment ago: the store of a round is opened there when this host comes first.
 int free_port(const std::string& address) { return listen_on(address, 0).port; }
 
+constexpr double kLongestSeconds = 1e9;  // "inf" and the like overflow what they are counted in
+
 double seconds_of(const LaunchOptions& options, const char* key, double otherwise) {
   const auto found = options.rdzv_conf.find(key);
   if (found == options.rdzv_conf.end()) return otherwise;
   char* end = nullptr;
   const double seconds = std::strtod(found->second.c_str(), &end);
-  if (end != found->second.c_str() && *end == '\0' && seconds >= 0) return seconds;
-  throw UsageError({{"LS-1013", "--rdzv-conf",
-                     std::string(key) + " is \"" + found->second + "\", not a number of seconds",
-                     "write " + std::string(key) + "=60"}});
+  const bool is_number = end != found->second.c_str() && *end == '\0';
+  if (is_number && seconds >= 0 && seconds <= kLongestSeconds) return seconds;
+  throw UsageError(
+      {{"LS-1013", "--rdzv-conf",
+        std::string(key) + " is \"" + found->second + "\", not a number of seconds from 0 to 1e9",
+        "write " + std::string(key) + "=60"}});
 }
 
 std::chrono::milliseconds milliseconds(double seconds) {

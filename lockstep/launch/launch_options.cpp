@@ -1,5 +1,7 @@
 #include "lockstep/launch/launch_options.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,6 +11,7 @@
 
 #include "lockstep/base/nearest.h"
 #include "lockstep/launch/local_job.h"
+#include "lockstep/rendezvous/records.h"
 #include "lockstep/topology/proc_text.h"
 
 namespace lockstep::launch {
@@ -16,6 +19,11 @@ namespace {
 
 constexpr int kMostPort = 65535;
 constexpr std::size_t kMostShown = 64;  // of a wrong value
+
+// Of etcd (LS-3066 says more).
+constexpr const char* kNoTls =
+    "etcd is reached over plain http here: leave it out, or name a proxy on each host that speaks "
+    "TLS to it";
 
 /// A value and where it stood: "--nnodes" or "PET_NNODES".
 struct Given {
@@ -112,6 +120,11 @@ class Reader {
     if (const auto nodes = parsed("--nnodes", parse_nodes,
                                   "use a number of hosts, or MIN:MAX with MIN at least 1")) {
       options.nnodes = *nodes;
+      if (nodes->most > static_cast<int>(rendezvous::kMostSeats)) {
+        refuse(*given("--nnodes"),
+               "a job has at most " + std::to_string(rendezvous::kMostSeats) + " hosts");
+        options.nnodes = {};
+      }
     }
     read_nproc();
     options.node_rank = number("--node-rank", 0, kAnyCount);
@@ -201,7 +214,10 @@ class Reader {
     const auto value = given("--rdzv-endpoint");
     if (!value) return;
     std::vector<Endpoint> endpoints;
-    for (const std::string& text : split(value->text, ',')) {
+    for (std::string_view text : split(value->text, ',')) {
+      constexpr std::string_view kHttp = "http://";
+      if (text.starts_with("https://")) return refuse(*value, kNoTls);
+      if (text.starts_with(kHttp)) text.remove_prefix(kHttp.size());
       const auto endpoint = parse_endpoint(text);
       if (!endpoint) return refuse(*value, "use HOST or HOST:PORT");
       endpoints.push_back(*endpoint);
@@ -228,8 +244,7 @@ class Reader {
     };
     for (const auto& [key, value] : result_.options.rdzv_conf) {
       if (is_in(kOfTls, key) || (key == "protocol" && value != "http")) {
-        refuse("--rdzv-conf", key + "=" + value.substr(0, kMostShown) + " asks for TLS",
-               "etcd is reached over http here: leave it out, or name a local proxy of etcd");
+        refuse("--rdzv-conf", key + "=" + value.substr(0, kMostShown) + " asks for TLS", kNoTls);
       } else if (is_in(kNeedless, key)) {
         note("--rdzv-conf " + key + " is not read: it is of torchrun's own rendezvous");
       } else if (!is_in(kRead, key)) {
@@ -286,12 +301,26 @@ class Reader {
     options.virtual_local_rank = is_on("--virtual-local-rank");
   }
 
+  /// The end of a child, a write that fails, an error of its own: none is a wish of anybody.
+  static bool is_of_this_process(int number) {
+    constexpr std::array kOwn{SIGCHLD, SIGPIPE, SIGXFSZ, SIGSEGV, SIGBUS,
+                              SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,  SIGABRT};
+    return std::find(kOwn.begin(), kOwn.end(), number) != kOwn.end();
+  }
+
   void read_signals() {
     const Given names =
         given("--signals-to-handle").value_or(Given{"SIGTERM,SIGINT,SIGHUP,SIGQUIT", ""});
     for (const std::string& name : split(names.text, ',')) {
-      if (const auto number = parse_signal(name)) {
+      if (trim(name).empty()) continue;
+      const auto number = parse_signal(name);
+      if (number && is_of_this_process(*number)) {
+        refuse(names.where, "cannot hold " + name + ": it comes from the launcher's own work",
+               "leave it out");
+      } else if (number) {
         result_.options.stop_signals.push_back(*number);
+      } else if (parse_signal("SIG" + std::string(trim(name)))) {
+        refuse(names.where, "cannot hold " + name, "write SIG" + std::string(trim(name)));
       } else {
         constexpr auto kUsual = std::to_array<std::string_view>(
             {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"});
@@ -345,7 +374,8 @@ class Reader {
       refuse("--hosts", "contradicts --hostfile", "name the hosts in one place");
     }
     const bool is_fixed = options.rdzv_backend == RdzvBackend::fixed && !options.standalone;
-    if (is_fixed && options.nnodes.least != options.nnodes.most) {
+    const bool is_named = !options.hosts.empty() || !options.hostfile.empty();  // never static
+    if (is_fixed && !is_named && options.nnodes.least != options.nnodes.most) {
       refuse("--nnodes", "is a range, and the static rendezvous has a fixed number of hosts",
              "add --rdzv-backend c10d, or name one number");
     }
@@ -354,6 +384,47 @@ class Reader {
              "is " + std::to_string(*options.node_rank) + " of " +
                  std::to_string(options.nnodes.most) + " hosts",
              "hosts count from 0; --nnodes says how many there are");
+    }
+    check_meeting_port();
+    note_ranks_that_are_not_there();
+  }
+
+  /// 0 is a free port, and each host would find another one.
+  void check_meeting_port() {
+    const LaunchOptions& options = result_.options;
+    if (!options.spans_hosts()) return;
+    const bool has_endpoint = options.rdzv_endpoint.has_value();
+    if (has_endpoint ? options.rdzv_endpoint->port != 0 : options.master_port != 0) return;
+    refuse(has_endpoint ? "--rdzv-endpoint" : "--master-port",
+           "has port 0, and several hosts must know where they meet",
+           "name a port that is free on the first host, or leave it out");
+  }
+
+  [[nodiscard]] bool tees(unsigned stream) const {
+    const StreamChoice& tee = result_.options.tee;
+    return (tee.of_all & stream) != 0 ||
+           std::any_of(tee.of_rank.begin(), tee.of_rank.end(),
+                       [&](const auto& one) { return (one.second & stream) != 0; });
+  }
+
+  void note_ranks_that_are_not_there() {
+    const LaunchOptions& options = result_.options;
+    if (!options.hosts.empty() || !options.hostfile.empty()) return;  // each has its own number
+    const auto look = [&](const std::string& flag, int rank) {
+      if (rank < options.nproc_per_node) return;
+      note(flag + " names local rank " + std::to_string(rank) + ", and this host has ranks 0 to " +
+           std::to_string(options.nproc_per_node - 1));
+    };
+    for (const auto& [rank, streams] : options.redirects.of_rank) look("--redirects", rank);
+    for (const auto& [rank, streams] : options.tee.of_rank) look("--tee", rank);
+    for (const int rank : options.local_ranks_filter) look("--local-ranks-filter", rank);
+    for (const unsigned stream : {kStdout, kStderr}) {
+      const bool is_out = stream == kStdout;
+      if ((is_out ? options.stdout_filters : options.stderr_filters).empty()) continue;
+      if (tees(stream)) continue;
+      const std::string name = is_out ? "stdout" : "stderr";
+      note("--duplicate-" + name + "-filters looks at lines of --tee, which leaves " + name +
+           " out");
     }
   }
 

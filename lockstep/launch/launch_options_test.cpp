@@ -108,6 +108,47 @@ TEST(LaunchOptions, ValuesThatContradictEachOtherAreRefused) {
   EXPECT_EQ(read({{"--hosts", "a:1"}, {"--hostfile", "f"}}).problems.size(), 1U);
 }
 
+TEST(LaunchOptions, SignalsOfTheLaunchersOwnWorkEndNoJob) {
+  for (const char* name : {"SIGCHLD", "SIGPIPE", "SIGSEGV"}) {
+    EXPECT_EQ(read({{"--signals-to-handle", name}}).problems.size(), 1U) << name;
+  }
+  EXPECT_EQ(read({{"--signals-to-handle", "TERM"}}).problems[0].fix, "write SIGTERM");
+  EXPECT_THAT(read({{"--signals-to-handle", "SIGTERM, SIGUSR2,"}}).options.stop_signals,
+              ElementsAre(SIGTERM, SIGUSR2));
+}
+
+TEST(LaunchOptions, FiltersWithoutTeeAreNoted) {
+  EXPECT_EQ(read({{"--duplicate-stdout-filters", "x"}, {"--tee", "2"}}).notes.size(), 1U);
+  EXPECT_THAT(read({{"--duplicate-stderr-filters", "x"}, {"--tee", "0:2"}}).notes, IsEmpty());
+}
+
+TEST(LaunchOptions, SeveralHostsCannotMeetAtAFreePort) {
+  EXPECT_EQ(read({{"--nnodes", "2"}, {"--master-port", "0"}}).problems.size(), 1U);
+  EXPECT_EQ(read({{"--nnodes", "2"}, {"--rdzv-backend", "c10d"}, {"--rdzv-endpoint", "a:0"}})
+                .problems.size(),
+            1U);
+  EXPECT_THAT(read({{"--master-port", "0"}}).problems, IsEmpty());
+  EXPECT_THAT(read({{"--nnodes", "2"}, {"--rdzv-endpoint", "a"}}).problems, IsEmpty());
+}
+
+TEST(LaunchOptions, MoreHostsThanAJobMayHaveAreRefusedBeforeAnythingIsMadeForThem) {
+  const auto [options, problems, notes] = read({{"--nnodes", "1000000000"}});
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].fix, HasSubstr("at most 4096 hosts"));
+  EXPECT_EQ(options.nnodes.most, 1);
+}
+
+TEST(LaunchOptions, LocalRanksThatAreNotThereAreNoted) {
+  const auto notes = read({{"--nproc-per-node", "2"},
+                           {"--tee", "0:3,2:1"},
+                           {"--redirects", "1:1"},
+                           {"--local-ranks-filter", "7"}})
+                         .notes;
+  EXPECT_THAT(notes, ElementsAre("--tee names local rank 2, and this host has ranks 0 to 1",
+                                 HasSubstr("--local-ranks-filter names local rank 7")));
+  EXPECT_THAT(read({{"--hosts", "a:4"}, {"--tee", "3:1"}}).notes, IsEmpty()) << "it is a's affair";
+}
+
 TEST(LaunchOptions, WhatMeansNothingHereIsNoted) {
   const auto [options, problems, notes] =
       read({{"--start-method", "fork"}, {"--monitor-interval", "0.5"}, {"--logs-specs", "mine"}},
@@ -157,6 +198,12 @@ TEST(LaunchOptions, AnEtcdMayBeNamedBySeveralOfItsServers) {
 TEST(LaunchOptions, WhatAsksForTlsIsRefusedAndAWrongKeyIsTold) {
   const auto tls = read({{"--rdzv-conf", "protocol=https,cacert=/ca.pem"}});
   EXPECT_EQ(tls.problems.size(), 2U);
+  const auto url =
+      read({{"--rdzv-backend", "etcd"}, {"--rdzv-endpoint", "http://a:1,https://b:1"}});
+  ASSERT_EQ(url.problems.size(), 1U);
+  EXPECT_THAT(url.problems[0].fix, testing::HasSubstr("plain http"));
+  const auto plain = read({{"--rdzv-backend", "etcd"}, {"--rdzv-endpoint", "http://a:1"}});
+  EXPECT_EQ(plain.options.rdzv_endpoint->host, "a");
   const auto misspelt = read({{"--rdzv-conf", "join_timout=60"}});
   EXPECT_THAT(misspelt.problems, IsEmpty());
   ASSERT_EQ(misspelt.notes.size(), 1U);

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/blocked_signals.h"
 #include "lockstep/launch/child_process.h"
+#include "lockstep/launch/lost_output.h"
 #include "lockstep/launch/output_pump.h"
 #include "lockstep/launch/rank_environment.h"
 #include "lockstep/launch/rank_streams.h"
@@ -113,7 +114,10 @@ LocalJobResult run_completed(const LocalJobOptions& options, std::optional<StopS
   ChildSpec spec;
   spec.program = find_program(options.command[0], search_path(inherited));
   hand_input_on(options, spec);
-  OutputPump pump(options);
+  spec.open_files = options.open_files;
+  LostOutput of_this_round;
+  LostOutput& lost = options.lost != nullptr ? *options.lost : of_this_round;
+  OutputPump pump(options, lost);
   std::optional<Supervisor> supervisor(std::in_place, options, pump, signals, watch);
   for (int local_rank = 0; local_rank < options.nproc_per_node; ++local_rank) {
     RankStart start = plan_rank(options, local_rank, inherited);
@@ -121,12 +125,13 @@ LocalJobResult run_completed(const LocalJobOptions& options, std::optional<StopS
     spec.environment = std::move(start.environment);
     spec.cpus = std::move(start.cpus);
     supervisor->start(start.rank, local_rank, spec,
-                      std::make_unique<RankStreams>(start.rank, local_rank, options, pump));
+                      std::make_unique<RankStreams>(start.rank, local_rank, options, pump, lost));
   }
   auto result = supervisor->run();
   supervisor.reset();
   own.reset();  // signals have their old meaning again while the last lines are shown
   pump.finish();
+  result.lost = lost.problems();
   return result;
 }
 
@@ -138,7 +143,7 @@ LocalJobResult run_local_job(const LocalJobOptions& given) {
   options.master_port = store->port();
   std::vector<int> numbers{SIGTERM, SIGINT, SIGHUP};
   if (options.ours) numbers.push_back(SIGUSR1);  // of Slurm, before a job's time is up
-  std::optional<StopSignals> signals(std::in_place, numbers);
+  std::optional<StopSignals> signals(std::in_place, numbers, user_signals());
   return run_completed(options, signals, *signals, {});
 }
 

@@ -12,6 +12,7 @@
 
 namespace lockstep::launch {
 
+class LostOutput;
 class StopSignals;
 
 /// One line that a rank printed.
@@ -73,8 +74,11 @@ struct LocalJobOptions {
   std::string log_dir;         // per-rank stderr and stdout; empty = passed through
   std::vector<RankLogs> logs;  // by local rank, in place of log_dir
   std::chrono::milliseconds stop_budget{std::chrono::seconds(20)};  // SIGTERM to SIGKILL
-  bool inherits_input = false;  // of one rank: standard input is this process's, else empty
-  bool ours = true;             // ranks keep the exit codes of docs/cli.md; others end as 1
+  bool inherits_input = false;   // of one rank: standard input is this process's, else empty
+  bool ours = true;              // ranks keep the exit codes of docs/cli.md; others end as 1
+  std::uint64_t open_files = 0;  // soft limit of a rank (RLIMIT_NOFILE); 0 = as this process
+  /// Takes what ranks print and cannot be written, of several rounds; unset = one for this round.
+  LostOutput* lost = nullptr;
   /// Each line of LOCKSTEP_REPORT_FD. It and on_output run one at a time on a thread of the job;
   /// they may block: ranks do not wait for them, the oldest lines waiting are dropped. What one
   /// throws ends the job.
@@ -108,6 +112,7 @@ struct LocalJobResult {
   bool stopped_on_request = false;
   bool killed_on_request = false;  // by a second signal, before the ranks had saved
   bool interrupted = false;        // the round was over (RoundWatch)
+  std::vector<Problem> lost;       // of what ranks printed: told already (lost_output.h)
 };
 
 /// What else than its ranks may end a round, and who wants to know at once. All may be unset.
@@ -118,10 +123,14 @@ struct RoundWatch {
   std::function<Deadline()> fence_at;  // when they must be dead unless this has moved on
   std::function<void()> on_stop;       // this process was asked to stop; the ranks have been told
   std::function<void(const RankEnd&)> on_failure;  // for which the others are being stopped
+  /// A signal that is the ranks' own affair was handed to `told` of them; the others would end of
+  /// it.
+  std::function<void(int signal, std::size_t told, std::size_t others)> on_passed_on;
 };
 
 /// Serves the job's store, starts the ranks, forwards SIGTERM, SIGINT and SIGHUP once (a second one
-/// kills), reads reports, and returns when all ranks have ended. Ranks die with this process.
+/// kills), hands SIGUSR1 and SIGUSR2 to ranks that await them (to ranks of ours SIGUSR1 is a wish
+/// to stop), reads reports, and returns when all ranks have ended. Ranks die with this process.
 /// \throws UsageError (nproc below 1), EnvironmentFault (port in use, program missing).
 [[nodiscard]] LocalJobResult run_local_job(const LocalJobOptions& options);
 

@@ -8,22 +8,24 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/limits.h"
 
 namespace lockstep::launch {
 
 namespace fs = std::filesystem;
 
-LogFile::LogFile(fs::path path, std::uint64_t max_bytes)
-    : path_(std::move(path)), max_bytes_(max_bytes) {
+LogFile::LogFile(fs::path path, LostOutput& lost, std::uint64_t max_bytes)
+    : path_(std::move(path)), lost_(lost), max_bytes_(max_bytes) {
   std::error_code error;
   fs::create_directories(path_.parent_path(), error);
   open();
-  if (!fd_) {
-    throw EnvironmentFault(
-        {"LS-3005", path_.string(),
-         "the log file cannot be made: " + std::generic_category().message(errno),
-         "choose a folder that can be written, or leave the log folder out"});
+  if (fd_) return;
+  if (errno == EMFILE || errno == ENFILE) {
+    throw limit_fault("the log file " + path_.string() + " cannot be made", errno);
   }
+  throw EnvironmentFault({"LS-3005", path_.string(),
+                          "the log file cannot be made: " + std::generic_category().message(errno),
+                          "choose a folder that can be written, or leave the log folder out"});
 }
 
 void LogFile::open() {
@@ -31,18 +33,19 @@ void LogFile::open() {
   bytes_ = 0;
 }
 
+void LogFile::turn_over() {
+  std::error_code error;
+  fs::rename(path_, path_.string() + ".1", error);
+  if (error) lost_.lose_file(path_.string(), error.value());
+  open();
+}
+
 void LogFile::feed(std::string_view bytes) {
-  if (bytes_ + bytes.size() > max_bytes_ && bytes_ > 0) {
-    std::error_code error;
-    fs::rename(path_, path_.string() + ".1", error);
-    open();
-  }
+  if (bytes_ + bytes.size() > max_bytes_ && bytes_ > 0) turn_over();
+  if (!fd_) open();  // it could not be made anew the last time
+  const int code = fd_ ? write_whole(fd_.get(), bytes) : errno;
+  if (code != 0) return lost_.lose_file(path_.string(), code);
   bytes_ += bytes.size();
-  while (!bytes.empty() && fd_) {
-    const ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno != EINTR) return;
-    if (n > 0) bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
 }
 
 }  // namespace lockstep::launch

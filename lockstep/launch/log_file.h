@@ -6,6 +6,7 @@
 
 #include "lockstep/base/fd.h"
 #include "lockstep/launch/line_splitter.h"
+#include "lockstep/launch/lost_output.h"
 
 namespace lockstep::launch {
 
@@ -15,14 +16,17 @@ inline constexpr std::uint64_t kMaxLogBytes = std::uint64_t{64} << 20;
 
 class LogFile : public ByteSink {
  public:
-  /// Makes the folder. \throws EnvironmentFault when the file cannot be made.
-  explicit LogFile(std::filesystem::path path, std::uint64_t max_bytes = kMaxLogBytes);
+  /// Makes the folder. \param lost told of what cannot be written; it must outlive this.
+  /// \throws EnvironmentFault when the file cannot be made.
+  LogFile(std::filesystem::path path, LostOutput& lost, std::uint64_t max_bytes = kMaxLogBytes);
   void feed(std::string_view bytes) override;
 
  private:
   void open();
+  void turn_over();
 
   std::filesystem::path path_;
+  LostOutput& lost_;
   std::uint64_t max_bytes_;
   std::uint64_t bytes_ = 0;
   Fd fd_;

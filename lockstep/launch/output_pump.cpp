@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string_view>
 #include <utility>
 
 #include "lockstep/base/blocked_signals.h"
@@ -24,16 +23,8 @@ std::uint64_t lines_of(const OutputLine& line) {
 
 }  // namespace
 
-void write_whole(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno != EINTR && errno != EAGAIN) return;
-    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
-  }
-}
-
-OutputPump::OutputPump(const LocalJobOptions& options)
-    : options_(options), failure_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+OutputPump::OutputPump(const LocalJobOptions& options, LostOutput& lost)
+    : options_(options), lost_(lost), failure_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!failure_) throw limit_fault("the ranks' output cannot be watched", errno);
   const BlockedSignals blocked;  // signals of the process go to the thread that watches the ranks
   thread_ = std::thread([this] { run(); });
@@ -95,7 +86,7 @@ void OutputPump::hand_over(const Item& item) const {
   } else if (options_.on_output) {
     options_.on_output(item.line);
   } else {
-    write_whole(item.line.is_stderr ? STDERR_FILENO : STDOUT_FILENO,
+    lost_.write(item.line.is_stderr ? STDERR_FILENO : STDOUT_FILENO,
                 "[rank " + std::to_string(item.line.rank) + "] " + item.line.text + "\n");
   }
 }

@@ -8,22 +8,19 @@
 #include <exception>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <thread>
 
 #include "lockstep/base/fd.h"
 #include "lockstep/launch/local_job.h"
+#include "lockstep/launch/lost_output.h"
 
 namespace lockstep::launch {
 
-/// As print() does, without the buffers of iostreams: ranks' output appears when it is made. A
-/// stream that is gone takes nothing.
-void write_whole(int fd, std::string_view text);
-
 class OutputPump {
  public:
-  /// \param options its callbacks are called on one thread, one at a time.
-  explicit OutputPump(const LocalJobOptions& options);
+  /// \param options its callbacks are called on one thread, one at a time. \param lost takes what
+  /// is printed where there is no callback.
+  OutputPump(const LocalJobOptions& options, LostOutput& lost);
   OutputPump(const OutputPump&) = delete;
   OutputPump& operator=(const OutputPump&) = delete;
   ~OutputPump();
@@ -46,6 +43,7 @@ class OutputPump {
   void hand_over(const Item& item) const;
 
   const LocalJobOptions& options_;
+  LostOutput& lost_;
   Fd failure_;  // an eventfd
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -19,7 +19,8 @@ TEST(OutputPump, HandsOverInOrder) {
   options.on_output = [&](const OutputLine& line) {
     seen.push_back(std::to_string(line.rank) + (line.is_stderr ? " err " : " out ") + line.text);
   };
-  OutputPump pump(options);
+  LostOutput lost;
+  OutputPump pump(options, lost);
   pump.push_report("a");
   pump.push_output({1, true, "b"});
   pump.push_output({0, false, "c"});
@@ -40,7 +41,8 @@ TEST(OutputPump, AReaderThatHangsLosesTheOldestLinesOnly) {
     }
     seen.push_back(line.text);
   };
-  OutputPump pump(options);
+  LostOutput lost;
+  OutputPump pump(options, lost);
   const std::string text(1'000'000, 'x');
   pump.push_output({0, true, "first"});
   is_paused.get_future().wait();
@@ -58,7 +60,8 @@ TEST(OutputPump, AReaderThatHangsLosesTheOldestLinesOnly) {
 TEST(OutputPump, WhatACallbackThrowsIsSeenAndRethrown) {
   LocalJobOptions options;
   options.on_report = [](const std::string&) { throw std::runtime_error("not a report"); };
-  OutputPump pump(options);
+  LostOutput lost;
+  OutputPump pump(options, lost);
   pump.push_report("x");
   pump.push_report("y");
   pollfd ready{pump.failure_fd(), POLLIN, 0};

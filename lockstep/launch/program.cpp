@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/child_process.h"
+#include "lockstep/launch/start_trouble.h"
 
 namespace lockstep::launch {
 namespace {
@@ -41,7 +42,8 @@ std::string as_path(const std::string& name) {
 /// A missing program was named by the caller: a usage error, not a fault of the machine.
 void check_program(const std::string& name, const std::string& search_path) {
   try {
-    (void)find_program(name, search_path);
+    const auto trouble = trouble_of_script(find_program(name, search_path));
+    if (trouble) throw UsageError({*trouble});
   } catch (const EnvironmentFault& fault) {
     throw UsageError(fault.problems());
   }
@@ -74,6 +76,10 @@ RankProgram make_program(const LaunchOptions& options,
                          const std::function<const char*(const char*)>& get_env) {
   LOCKSTEP_CHECK(!options.program.empty(), "a launch without a program");
   const std::string& script = options.program.front();
+  if (script.empty()) {
+    throw UsageError({{"LS-1014", "lockstep launch", "PROGRAM is empty",
+                       "a variable may be unset; name a script or a program"}});
+  }
   const std::string python = variable(get_env, "PYTHON_EXEC", "python3");
   RankProgram program;
   program.name = fs::path(script).filename().string();

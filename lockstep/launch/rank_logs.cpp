@@ -1,22 +1,15 @@
 #include "lockstep/launch/rank_logs.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
-#include "lockstep/base/file_lock.h"
-#include "lockstep/launch/output_pump.h"
 #include "lockstep/launch/program.h"
+#include "lockstep/launch/temporary_logs.h"
 
 namespace lockstep::launch {
 namespace {
@@ -25,11 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kNoFiles = "/dev/null";
 constexpr int kMostLaunches = 100'000;  // into one folder under one name
-
-[[noreturn]] void cannot_make(const fs::path& folder, const std::string& why) {
-  throw EnvironmentFault({"LS-3005", folder.string(), "the folder of logs cannot be made: " + why,
-                          "choose a folder that can be written with --log-dir"});
-}
 
 /// A run id is anything; a name of a folder is not.
 std::string as_file_name(std::string name) {
@@ -41,93 +29,44 @@ std::string as_file_name(std::string name) {
 
 /// Makes the first of NAME, NAME_2, NAME_3 ... that does not exist: agents of several hosts may do
 /// so in one folder at the same time.
-std::string make_new_folder(const fs::path& parent, const std::string& name) {
+std::string make_new_folder(const fs::path& named, const std::string& name) {
   std::error_code error;
+  // A rank that goes to another folder must find its error file all the same.
+  const fs::path whole = fs::absolute(named, error);
+  const fs::path parent = error ? named : whole;
   fs::create_directories(parent, error);
-  if (error) cannot_make(parent, error.message());
+  if (error) cannot_make_logs(parent, error.message());
   for (int i = 1; i < kMostLaunches; ++i) {
     const fs::path folder = parent / (i == 1 ? name : name + "_" + std::to_string(i));
     if (fs::create_directory(folder, error)) return folder.string();
-    if (error) cannot_make(folder, error.message());
+    if (error) cannot_make_logs(folder, error.message());
   }
-  cannot_make(parent / name, "there are too many of this name");
-}
-
-/// Whether there is any file below: folders alone say nothing.
-bool has_any_file(const fs::path& folder) {
-  std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    if (at->is_regular_file(error)) return true;
-  }
-  return false;
-}
-
-constexpr std::string_view kTemporaryName = "lockstep-launch-";
-
-fs::path temporary_parent() {
-  std::error_code error;
-  const fs::path parent = fs::temp_directory_path(error);
-  return error ? fs::path("/tmp") : parent;
-}
-
-/// The process that a temporary folder's name speaks of; 0 = none.
-int maker_of(const std::string& name) {
-  int pid = 0;
-  if (!name.starts_with(kTemporaryName)) return 0;
-  const char* const digits = name.data() + kTemporaryName.size();
-  const auto [end, error] = std::from_chars(digits, name.data() + name.size(), pid);
-  return error == std::errc() && *end == '-' && pid > 0 ? pid : 0;
-}
-
-Fd open_folder(const std::string& folder) {
-  return Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-}
-
-/// Takes away what launchers left that were killed. A live one holds its folder's lock, whose
-/// process may be invisible from this container; where there are no locks its number has to do.
-void remove_abandoned(const fs::path& parent) {
-  std::error_code error;
-  for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
-    const int maker = maker_of(at->path().filename().string());
-    if (maker == 0 || (maker != ::getpid() && ::kill(maker, 0) == 0)) continue;
-    const Fd folder = open_folder(at->path().string());
-    struct stat owner {};
-    if (!folder || ::fstat(folder.get(), &owner) != 0 || owner.st_uid != ::geteuid()) continue;
-    std::error_code ignored;
-    if (take_lock(folder) && !has_any_file(at->path())) fs::remove_all(at->path(), ignored);
-  }
-}
-
-/// \returns its path; `lock` is taken. Another launcher may remove it before that: then once more.
-std::string make_temporary_folder(Fd& lock) {
-  const fs::path parent = temporary_parent();
-  remove_abandoned(parent);
-  const std::string pattern = std::string(kTemporaryName) + std::to_string(::getpid()) + "-XXXXXX";
-  while (true) {
-    std::string name = (parent / pattern).string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      cannot_make(name, std::generic_category().message(errno));
-    }
-    lock = open_folder(name);
-    if (!lock && errno != ENOENT) cannot_make(name, std::generic_category().message(errno));
-    struct stat now {};
-    const bool is_locked = lock && take_lock(lock) && ::fstat(lock.get(), &now) == 0;
-    if (is_locked && now.st_nlink > 0) return name;
-  }
+  cannot_make_logs(parent / name, "there are too many of this name");
 }
 
 }  // namespace
 
 LogTree::LogTree(const LaunchOptions& options, const std::string& run_id) : options_(options) {
   if (options.log_dir == kNoFiles) return;
-  folder_ = options.log_dir.empty() ? make_temporary_folder(lock_)
-                                    : make_new_folder(options.log_dir, as_file_name(run_id));
+  if (!options.log_dir.empty()) {
+    folder_ = make_new_folder(options.log_dir, as_file_name(run_id));
+    return;
+  }
+  try {
+    TemporaryLogs made = make_temporary_logs();
+    folder_ = std::move(made.folder);
+    lock_ = std::move(made.lock);
+  } catch (const EnvironmentFault& fault) {
+    if (options.redirects.any() || options.tee.any()) throw;
+    const Problem& problem = fault.problems().front();
+    missing_ = "ranks leave no error files: " + problem.where + ": " + problem.what;
+  }
 }
 
 LogTree::~LogTree() {
   std::error_code ignored;
-  if (lock_ && !has_any_file(folder_)) fs::remove_all(folder_, ignored);
+  const bool has_use = has_output() || !succeeded_;
+  if (is_temporary() && !(has_use && has_any_file(folder_))) fs::remove_all(folder_, ignored);
 }
 
 bool LogTree::has_output() const {
@@ -147,7 +86,7 @@ std::vector<RankLogs> LogTree::make_attempt(int attempt, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     const fs::path of_rank = folder / std::to_string(rank);
     if (has_files()) fs::create_directories(of_rank, error);
-    if (error) cannot_make(of_rank, error.message());
+    if (error) cannot_make_logs(of_rank, error.message());
     logs.push_back({stream(kStdout, rank, (of_rank / "stdout.log").string()),
                     stream(kStderr, rank, (of_rank / "stderr.log").string()),
                     has_files() ? (of_rank / "error.json").string() : ""});
@@ -178,8 +117,8 @@ std::vector<RankLogs> planned_logs(const LaunchOptions& options, const std::stri
 }
 
 RankConsole::RankConsole(const LaunchOptions& options, const LogTree& tree, int attempt,
-                         int base_rank, bool only_stderr)
-    : options_(options), only_stderr_(only_stderr) {
+                         int base_rank, LostOutput& lost, bool only_stderr)
+    : options_(options), lost_(lost), only_stderr_(only_stderr) {
   for (int rank = 0; rank < options.nproc_per_node; ++rank) {
     prefixes_.push_back(
         substituted(options.line_prefix, {{"role_name", options.role},
@@ -188,19 +127,19 @@ RankConsole::RankConsole(const LaunchOptions& options, const LogTree& tree, int 
   }
   if (!tree.has_files()) return;
   if (!options.stdout_filters.empty()) {
-    filtered_[0] = std::make_unique<LogFile>(tree.filtered_file(attempt, false));
+    filtered_[0] = std::make_unique<LogFile>(tree.filtered_file(attempt, false), lost);
   }
   if (!options.stderr_filters.empty()) {
-    filtered_[1] = std::make_unique<LogFile>(tree.filtered_file(attempt, true));
+    filtered_[1] = std::make_unique<LogFile>(tree.filtered_file(attempt, true), lost);
   }
 }
 
 void RankConsole::write(const OutputLine& line) {
   const int fd = line.is_stderr || only_stderr_ ? STDERR_FILENO : STDOUT_FILENO;
-  if (line.is_raw) return write_whole(fd, line.text);
+  if (line.is_raw) return lost_.write(fd, line.text);
   const std::string text =
       prefixes_.at(static_cast<std::size_t>(line.local_rank)) + line.text + "\n";
-  write_whole(fd, text);
+  lost_.write(fd, text);
   write_filtered(line, text);
 }
 

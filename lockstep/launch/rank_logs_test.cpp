@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -83,26 +84,36 @@ TEST_F(RankLogsTest, ATemporaryFolderGoesWhenNothingWasLeftInIt) {
   fs::remove_all(used);
 }
 
-TEST_F(RankLogsTest, WhatAKilledLauncherLeftInTheTemporaryFolderGoesWithTheNext) {
-  const test::ScratchFolder temporary;
+TEST_F(RankLogsTest, ErrorsOfAJobThatEndedWellAfterARestartGoAndItsOutputStays) {
+  options_.log_dir.clear();
+  const auto folder_after = [&](bool succeeded) {
+    LogTree tree(options_, "job");
+    std::ofstream(tree.make_attempt(0, 1)[0].error_file) << "{}";
+    if (succeeded) tree.set_succeeded();
+    return tree.folder();
+  };
+  EXPECT_FALSE(fs::exists(folder_after(true)));
+  const fs::path of_failure = folder_after(false);
+  EXPECT_TRUE(fs::exists(of_failure));
+  options_.redirects = *parse_streams("3");
+  const fs::path with_output = folder_after(true);
+  EXPECT_TRUE(fs::exists(with_output));
+  fs::remove_all(of_failure);
+  fs::remove_all(with_output);
+}
+
+TEST_F(RankLogsTest, WithoutAPlaceForTemporaryFilesRanksDoWithout) {
   const char* before = std::getenv("TMPDIR");
   const std::string old = before == nullptr ? "" : before;
-  ::setenv("TMPDIR", temporary.path().c_str(), 1);
-  const fs::path of_dead = temporary.path() / "lockstep-launch-999999999-abcdef/attempt_0/0";
-  const fs::path with_words = temporary.path() / "lockstep-launch-999999998-abcdef";
-  const fs::path of_live =
-      temporary.path() / ("lockstep-launch-" + std::to_string(::getppid()) + "-x");
-  for (const fs::path& folder : {of_dead, with_words, of_live}) fs::create_directories(folder);
-  std::ofstream(with_words / "error.json") << "{}";
-  LaunchOptions options;
+  ::setenv("TMPDIR", "/proc", 1);  // a folder in which nobody can make one
+  options_.log_dir.clear();
   {
-    const LogTree one(options, "none");
-    const LogTree other(options, "none");
-    EXPECT_TRUE(fs::exists(one.folder()));  // its own number, but in use
-    EXPECT_FALSE(fs::exists(of_dead.parent_path().parent_path()));
-    EXPECT_TRUE(fs::exists(with_words));
-    EXPECT_TRUE(fs::exists(of_live));
+    LogTree tree(options_, "job");
+    EXPECT_THAT(tree.missing(), HasSubstr("/proc/lockstep-launch-"));
+    EXPECT_EQ(tree.make_attempt(0, 1)[0].error_file, "");
   }
+  options_.tee = *parse_streams("3");
+  EXPECT_THROW(LogTree(options_, "job"), EnvironmentFault) << "output has to go somewhere";
   before == nullptr ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", old.c_str(), 1);
 }
 
@@ -125,7 +136,8 @@ TEST_F(RankLogsTest, LinesWithAWordOfTheFilterAreWrittenASecondTime) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   {
-    RankConsole console(options_, tree, 0, 4);
+    LostOutput lost;
+    RankConsole console(options_, tree, 0, 4, lost);
     console.write({5, false, "loss 0.5", false, 1});
     console.write({5, false, "hello", false, 1});
     console.write({4, true, "loss of a disk", false, 0});

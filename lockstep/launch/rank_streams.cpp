@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/limits.h"
 
 namespace lockstep::launch {
 namespace {
@@ -26,7 +26,10 @@ Stream::Stream(Fd read_end, Bytes on_bytes, std::function<void()> on_end)
     : fd_(std::move(read_end)),
       buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)),
       on_bytes_(std::move(on_bytes)),
-      on_end_(std::move(on_end)) {}
+      on_end_(std::move(on_end)) {
+  // read() takes what is there: who waits for more takes no signal meanwhile.
+  ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK);
+}
 
 void Stream::read() {
   for (int i = 0; i < kReadsAtOnce && is_open(); ++i) {
@@ -56,31 +59,28 @@ void Stream::end() {
   on_end_();
 }
 
-RankStreams::RankStreams(int rank, int local_rank, const LocalJobOptions& options,
-                         OutputPump& pump) {
+RankStreams::RankStreams(int rank, int local_rank, const LocalJobOptions& options, OutputPump& pump,
+                         LostOutput& lost) {
   const auto place = static_cast<std::size_t>(local_rank);
   const RankLogs logs = place < options.logs.size() ? options.logs[place] : RankLogs{};
-  add_output({rank, false, "", false, local_rank}, logs.out, pump);
-  add_output({rank, true, "", false, local_rank}, logs.err, pump);
+  add_output({rank, false, "", false, local_rank}, logs.out, pump, lost);
+  add_output({rank, true, "", false, local_rank}, logs.err, pump, lost);
   if (rank == 0 && options.on_report) add_reports(pump);
 }
 
 Fd RankStreams::make_pipe(std::size_t slot) {
   std::array<int, 2> fds{};
-  if (::pipe2(fds.data(), O_CLOEXEC) != 0) {
-    throw EnvironmentFault({"LS-3004", "", "no more files can be opened in this process",
-                            "raise the limit on open files: ulimit -n"});
-  }
+  if (::pipe2(fds.data(), O_CLOEXEC) != 0) throw limit_fault("no pipe can be made", errno);
   Fd read_end(fds[0]);
   write_ends_[slot].reset(fds[1]);
-  ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(read_end.get(), F_SETPIPE_SZ, kPipeBytes);  // a smaller pipe works as well
   return read_end;
 }
 
-void RankStreams::add_output(const OutputLine& of, const StreamLog& log, OutputPump& pump) {
+void RankStreams::add_output(const OutputLine& of, const StreamLog& log, OutputPump& pump,
+                             LostOutput& lost) {
   std::vector<std::shared_ptr<ByteSink>> sinks;
-  if (!log.file.empty()) sinks.push_back(std::make_shared<LogFile>(log.file));
+  if (!log.file.empty()) sinks.push_back(std::make_shared<LogFile>(log.file, lost));
   const auto push = [of, &pump](std::string text, bool is_raw) {
     pump.push_output({of.rank, of.is_stderr, std::move(text), is_raw, of.local_rank});
   };

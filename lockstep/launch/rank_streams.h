@@ -19,7 +19,7 @@ namespace lockstep::launch {
 class Stream {
  public:
   using Bytes = std::function<void(std::string_view)>;
-  /// \param on_end called once, when nothing more can come.
+  /// \param read_end is made non-blocking. \param on_end called once, when nothing more can come.
   Stream(Fd read_end, Bytes on_bytes, std::function<void()> on_end);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
@@ -41,8 +41,9 @@ class Stream {
 /// The pipes of one rank. The write ends are for the child; close_write_ends() after it started.
 class RankStreams {
  public:
-  /// \param options say where the output goes: files, or `pump`.
-  RankStreams(int rank, int local_rank, const LocalJobOptions& options, OutputPump& pump);
+  /// \param options say where the output goes: files, or `pump`. \param lost of the files.
+  RankStreams(int rank, int local_rank, const LocalJobOptions& options, OutputPump& pump,
+              LostOutput& lost);
 
   [[nodiscard]] int stdout_write() const { return write_ends_[0].get(); }
   [[nodiscard]] int stderr_write() const { return write_ends_[1].get(); }
@@ -54,7 +55,7 @@ class RankStreams {
   [[nodiscard]] const Tail& stderr_tail() const { return *stderr_tail_; }
 
  private:
-  void add_output(const OutputLine& of, const StreamLog& log, OutputPump& pump);
+  void add_output(const OutputLine& of, const StreamLog& log, OutputPump& pump, LostOutput& lost);
   void add_reports(OutputPump& pump);
   [[nodiscard]] Fd make_pipe(std::size_t slot);
 

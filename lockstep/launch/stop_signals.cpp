@@ -3,37 +3,50 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "lockstep/base/limits.h"
+#include "lockstep/topology/proc_text.h"
 
 namespace lockstep::launch {
 namespace {
 
-// A handler gets no argument of ours: this is the one place it can find the pipe.
-std::atomic<int> handler_fd{-1};
+// A handler gets no argument of ours: this is the one place it can find the pipes.
+std::atomic<int> fd_to_stop{-1};
+std::atomic<int> fd_to_pass_on{-1};
 
-void on_signal(int number) {
+void tell(int fd, int number) {
   const int error = errno;
   const auto byte = static_cast<unsigned char>(number);
-  [[maybe_unused]] const auto written = ::write(handler_fd.load(), &byte, 1);
+  [[maybe_unused]] const auto written = ::write(fd, &byte, 1);
   errno = error;
 }
 
+void on_stop(int number) { tell(fd_to_stop.load(), number); }
+void on_passed_on(int number) { tell(fd_to_pass_on.load(), number); }
+
 }  // namespace
 
-StopSignals::StopSignals(const std::vector<int>& signals) {
+StopSignals::Pipe StopSignals::make_pipe() {
   std::array<int, 2> fds{};
   if (::pipe2(fds.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     throw limit_fault("no pipe can be made", errno);
   }
-  read_end_.reset(fds[0]);
-  write_end_.reset(fds[1]);
+  return {Fd(fds[0]), Fd(fds[1])};
+}
+
+StopSignals::StopSignals(const std::vector<int>& stop, const std::vector<int>& passed_on) {
   int none = -1;
-  LOCKSTEP_CHECK(handler_fd.compare_exchange_strong(none, fds[1]),
+  LOCKSTEP_CHECK(fd_to_stop.compare_exchange_strong(none, stop_.write.get()),
                  "two jobs at once in one process");
+  fd_to_pass_on.store(passed_on_.write.get());
   const auto take_over = [this](int number, auto handler) {
     struct sigaction action {};
     action.sa_handler = handler;
@@ -43,7 +56,10 @@ StopSignals::StopSignals(const std::vector<int>& signals) {
     before_.emplace_back(number, before);
     if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);
   };
-  for (const int number : signals) take_over(number, &on_signal);
+  for (const int number : stop) take_over(number, &on_stop);
+  for (const int number : passed_on) {
+    if (std::find(stop.begin(), stop.end(), number) == stop.end()) take_over(number, &on_passed_on);
+  }
   take_over(SIGPIPE, SIG_IGN);
 }
 
@@ -52,13 +68,25 @@ StopSignals::~StopSignals() {
   for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) {
     ::sigaction(entry->first, &entry->second, nullptr);
   }
-  handler_fd.store(-1);
+  fd_to_stop.store(-1);
+  fd_to_pass_on.store(-1);
 }
 
-std::optional<int> StopSignals::next() {
+std::optional<int> StopSignals::next_in(const Pipe& pipe) {
   unsigned char number = 0;
-  if (::read(read_end_.get(), &number, 1) != 1) return std::nullopt;
+  if (::read(pipe.read.get(), &number, 1) != 1) return std::nullopt;
   return number;
+}
+
+bool is_awaited(int pid, int number) {
+  const std::string status = read_small_file("/proc/" + std::to_string(pid) + "/status");
+  for (const std::string_view key : {"SigCgt:", "SigBlk:", "SigIgn:"}) {  // proc(5): hexadecimal
+    const std::string_view digits = field(status, key);
+    std::uint64_t mask = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), mask, 16);
+    if ((mask >> static_cast<unsigned>(number - 1) & 1U) != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace lockstep::launch

@@ -71,6 +71,7 @@ LocalJobResult Supervisor::run() {
     if (::poll(set.data(), set.size(), poll_timeout()) < 0)
       continue;  // EINTR: see the signals next time
     on_stop_signals();
+    pass_signals_on();
     on_interrupt(set[2].revents != 0);
     tell_fence();
     if (set[1].revents != 0 && !std::exchange(pump_failed_, true)) kill_all();
@@ -88,7 +89,8 @@ LocalJobResult Supervisor::run() {
 std::vector<pollfd> Supervisor::poll_set() const {
   std::vector<pollfd> set{{stop_signals_.fd(), POLLIN, 0},
                           {pump_failed_ ? -1 : pump_.failure_fd(), POLLIN, 0},
-                          {interrupted_ ? -1 : watch_.interrupt_fd, POLLIN, 0}};
+                          {interrupted_ ? -1 : watch_.interrupt_fd, POLLIN, 0},
+                          {stop_signals_.passed_on_fd(), POLLIN, 0}};
   for (const auto& state : ranks_) {
     if (!state.is_running) continue;
     set.push_back({state.child.pidfd(), POLLIN, 0});
@@ -146,8 +148,12 @@ RankEnd Supervisor::reap(RankState& state) {
   end.last_stderr = state.streams->stderr_tail().text();
   if (failed(end)) end.long_stderr = state.streams->stderr_tail().long_text();
   if (failed(end) && !end.stopped_by_us) end.hint = explain_shortage(end.last_stderr);
-  if (signal == SIGKILL && !end.stopped_by_us && !end.frozen)
-    end.hint = oom_watch_.explain_kill(child.peak_rss_bytes);
+  if (signal == SIGKILL && !end.stopped_by_us && !end.frozen) {
+    // The guardian may have been quicker than the news that there was an answer after all.
+    end.hint = Clock::now() >= fence_ ? "by its guardian, which had heard nothing of the other "
+                                        "hosts, or of its launcher, in time"
+                                      : oom_watch_.explain_kill(child.peak_rss_bytes);
+  }
   return end;
 }
 
@@ -165,7 +171,11 @@ void Supervisor::react_to(const RankEnd& end) {
 
 void Supervisor::on_stop_signals() {
   while (const auto number = stop_signals_.next()) {
-    if (phase_ == Phase::stopping) {
+    if (phase_ == Phase::stopping && interrupted_ && !requested_) {
+      // All hosts are asked at once, and another one told this one first: no second wish.
+      requested_ = true;
+      if (watch_.on_stop) watch_.on_stop();
+    } else if (phase_ == Phase::stopping) {
       requested_twice_ = requested_;
       kill_all();
     } else if (phase_ != Phase::killing) {
@@ -175,6 +185,25 @@ void Supervisor::on_stop_signals() {
       stop_all(options_.ours ? SIGTERM : *number, options_.stop_budget);
       if (watch_.on_stop) watch_.on_stop();
     }
+  }
+}
+
+/// To the ranks alone: what they started (data workers, helpers) knows nothing of it. A rank that
+/// does not await the signal would end of it.
+void Supervisor::pass_signals_on() {
+  while (const auto number = stop_signals_.next_passed_on()) {
+    std::size_t told = 0;
+    std::size_t others = 0;
+    for (const auto& state : ranks_) {
+      if (!state.is_running || state.is_frozen) continue;
+      if (is_awaited(state.pid, *number)) {
+        state.child.send_signal(*number);
+        ++told;
+      } else {
+        ++others;
+      }
+    }
+    if (watch_.on_passed_on) watch_.on_passed_on(*number, told, others);
   }
 }
 

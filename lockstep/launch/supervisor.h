@@ -61,6 +61,7 @@ class Supervisor {
   [[nodiscard]] RankEnd reap(RankState& state);
   void react_to(const RankEnd& end);
   void on_stop_signals();
+  void pass_signals_on();
   void on_interrupt(bool is_over);
   void tell_fence();
   void on_deadline();

@@ -19,6 +19,7 @@
 #include "lockstep/base/fd.h"
 #include "lockstep/base/limits.h"
 #include "lockstep/launch/child_process.h"
+#include "lockstep/launch/stop_signals.h"
 #include "lockstep/starters/agent_order.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX declares it nowhere
@@ -110,11 +111,18 @@ launch::ChildProcess start(const AgentOrder& order) {
   return launch::ChildProcess(spec);
 }
 
+/// A launcher that has just been started would end of it.
+void pass_on(const launch::ChildProcess& child, int signal) {
+  if (launch::is_awaited(child.pid(), signal)) child.send_signal(signal);
+}
+
 /// Waits for the end of `child`, or kills it when the other side has gone.
 launch::ChildEnd watch(launch::ChildProcess& child, int order_fd, std::string rest) {
   while (true) {
     for (const char byte : rest) {
       if (byte == kStopByte) child.send_signal(SIGTERM);
+      if (byte == kUser1Byte) pass_on(child, SIGUSR1);
+      if (byte == kUser2Byte) pass_on(child, SIGUSR2);
     }
     rest.clear();
     std::array<pollfd, 2> fds{pollfd{child.pidfd(), POLLIN, 0}, pollfd{order_fd, POLLIN, 0}};

@@ -13,6 +13,9 @@ inline constexpr const char* kRemoteAgentFlag = "--remote-agent";
 
 /// On standard input after the order: the byte that asks the command to stop (SIGTERM).
 inline constexpr char kStopByte = 'T';
+/// And those that hand it SIGUSR1 and SIGUSR2.
+inline constexpr char kUser1Byte = '1';
+inline constexpr char kUser2Byte = '2';
 
 /// Where the command finds the secret of its order, as words of --job-secret.
 inline constexpr const char* kSecretDescriptor = "fd:3";

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <iostream>
 #include <memory>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "lockstep/base/units.h"
 #include "lockstep/launch/child_process.h"
 #include "lockstep/launch/line_splitter.h"
+#include "lockstep/launch/lost_output.h"
 #include "lockstep/launch/rank_streams.h"
 #include "lockstep/launch/stop_signals.h"
 #include "lockstep/starters/hostfile.h"
@@ -52,8 +52,8 @@ std::string path_of(const std::vector<std::string>& environment) {
 /// The client of one host: what it is still to be told, what it prints, and how it ended.
 class Client {
  public:
-  Client(const SshJobOptions& options, const RemoteAgent& agent)
-      : options_(options), agent_(agent), unsent_(to_bytes(agent.order)) {
+  Client(const SshJobOptions& options, const RemoteAgent& agent, launch::LostOutput& lost)
+      : options_(options), agent_(agent), lost_(lost), unsent_(to_bytes(agent.order)) {
     const Pipe input = make_pipe();
     Pipe out = make_pipe();
     Pipe err = make_pipe();
@@ -61,6 +61,7 @@ class Client {
     spec.argv = argv();
     spec.program = launch::find_program(spec.argv.front(), path_of(options.own_environment));
     spec.environment = options.own_environment;
+    spec.open_files = options.open_files;
     spec.stdin_fd = input.read.get();
     spec.stdout_fd = out.write.get();
     spec.stderr_fd = err.write.get();
@@ -105,6 +106,10 @@ class Client {
     if (!is_running()) return;
     asked_ = true;
     unsent_ += kStopByte;
+  }
+
+  void pass_on(int signal) {
+    if (is_running()) unsent_ += signal == SIGUSR1 ? kUser1Byte : kUser2Byte;
   }
 
   void kill() {
@@ -154,11 +159,14 @@ class Client {
 
   void show(bool is_stderr, const std::string& line) const {
     if (options_.on_line) return options_.on_line(agent_.host, is_stderr, line);
-    (is_stderr ? std::cerr : std::cout) << "[" << agent_.host << "] " << line << std::endl;
+    if (options_.take_out && !is_stderr && options_.take_out(line)) return;
+    lost_.write(is_stderr || options_.take_out ? STDERR_FILENO : STDOUT_FILENO,
+                "[" + agent_.host + "] " + line + "\n");
   }
 
   const SshJobOptions& options_;
   const RemoteAgent& agent_;
+  launch::LostOutput& lost_;
   std::string unsent_;
   Fd order_;  // its end is the end of the launcher over there
   std::unique_ptr<launch::ChildProcess> child_;
@@ -206,25 +214,30 @@ Exit exit_of(const AgentEnd& end) {
 
 class Job {
  public:
-  explicit Job(const SshJobOptions& options) : options_(options) {
+  explicit Job(const SshJobOptions& options)
+      : options_(options), signals_({SIGTERM, SIGINT, SIGHUP, SIGQUIT}, launch::user_signals()) {
     for (const RemoteAgent& agent : options.agents) {
-      clients_.push_back(std::make_unique<Client>(options, agent));
+      clients_.push_back(std::make_unique<Client>(options, agent, lost_));
     }
   }
 
   SshJobResult run() {
     while (std::any_of(clients_.begin(), clients_.end(),
                        [](const auto& client) { return client->is_running(); })) {
-      std::vector<pollfd> set{{signals_.fd(), POLLIN, 0}};
+      std::vector<pollfd> set{{signals_.fd(), POLLIN, 0}, {signals_.passed_on_fd(), POLLIN, 0}};
       for (const auto& client : clients_) client->add_to(set);
       ::poll(set.data(), set.size(), poll_timeout());
       for (const auto& client : clients_) {
         if (auto end = client->turn(set)) take(*std::move(end));
       }
       while (signals_.next()) on_request();
+      while (const auto number = signals_.next_passed_on()) {
+        for (const auto& client : clients_) client->pass_on(*number);
+      }
       if (deadline_ && Clock::now() >= *deadline_) on_deadline();
     }
     judge();
+    result_.lost = lost_.problems();
     return std::move(result_);
   }
 
@@ -297,6 +310,7 @@ class Job {
   }
 
   const SshJobOptions& options_;
+  launch::LostOutput lost_;
   launch::StopSignals signals_;  // before the clients: none may start outside its reach
   std::vector<std::unique_ptr<Client>> clients_;
   SshJobResult result_;

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,6 +31,10 @@ struct SshJobOptions {
   std::chrono::milliseconds follow_time{
       std::chrono::seconds(5)};  // for others to end by themselves
   std::chrono::milliseconds stop_budget{std::chrono::seconds(30)};  // from a request to the kill
+  /// Offered each line of a host's standard output: one that is taken is not shown, the others go
+  /// to standard error. Unset = standard output is for people.
+  std::function<bool(const std::string& text)> take_out;
+  std::uint64_t open_files = 0;  // soft limit of the ssh clients; 0 = as this process
   /// Each line of a host, on the thread that calls run_over_ssh(). Unset = to the same stream of
   /// this process as "[HOST] text".
   std::function<void(const std::string& host, bool is_stderr, const std::string& text)> on_line;
@@ -49,11 +54,13 @@ struct SshJobResult {
   Exit exit = Exit::ok;                  // by the rule of docs/cli.md
   std::optional<Problem> first_failure;  // of a host that could not be reached or failed first
   std::vector<AgentEnd> ends;            // in order of ending
+  std::vector<Problem> lost;             // of their lines; told when it happened
 };
 
 /// Starts a launcher on every host, hands each its order, prints their lines with the host in
-/// front, and returns when all have ended. SIGTERM, SIGINT and SIGHUP ask all to stop; a second
-/// one, or the end of this process, kills them: each is killed when its standard input ends.
+/// front, and returns when all have ended. SIGTERM, SIGINT, SIGHUP and SIGQUIT ask all to stop; a
+/// second one, or the end of this process, kills them: each is killed when its standard input ends.
+/// SIGUSR1 and SIGUSR2 are sent on to each launcher.
 /// \throws UsageError (a host that is none), EnvironmentFault (no ssh).
 [[nodiscard]] SshJobResult run_over_ssh(const SshJobOptions& options);
 

@@ -26,6 +26,8 @@ spec:
     spec:
 @subdomain@
       restartPolicy: OnFailure
+      # So that a user that is not root may read what is mounted and write the claim.
+      securityContext: {fsGroup: 1000, fsGroupChangePolicy: OnRootMismatch}
       # The ranks of a pod that has to go save their state within this time.
       terminationGracePeriodSeconds: 90
       containers:

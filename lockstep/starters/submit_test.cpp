@@ -76,6 +76,14 @@ TEST(Submit, HostileNamesStayNames) {
   }
 }
 
+TEST(Submit, TheSecretOfPodsIsMountedSoThatALauncherTakesIt) {
+  for (const auto print : {&indexed_job_manifest, &pytorch_job_manifest}) {
+    const std::string manifest = print(job());
+    EXPECT_THAT(manifest, HasSubstr("defaultMode: 0400}")) << "0644 is what Kubernetes would take";
+    EXPECT_THAT(manifest, HasSubstr("securityContext: {fsGroup: ")) << "of users that are not root";
+  }
+}
+
 TEST(Submit, OnePodNeedsNoMeeting) {
   Submission one = job();
   one.nnodes = 1;

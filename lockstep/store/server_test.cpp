@@ -1,7 +1,6 @@
 #include "lockstep/store/server.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +8,6 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -19,6 +17,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/store/client.h"
 #include "lockstep/store/frame.h"
+#include "tests/support/process_limits.h"
 
 namespace lockstep::store {
 namespace {
@@ -191,27 +190,8 @@ TEST(Store, HundredsOfStrangersDoNotStopAJob) {
 
 /// A server that keeps half of so many connections, as one of a process with that limit would.
 std::unique_ptr<Server> server_with_limit(rlim_t files) {
-  rlimit before{};
-  ::getrlimit(RLIMIT_NOFILE, &before);
-  rlimit lower = before;
-  lower.rlim_cur = files;
-  ::setrlimit(RLIMIT_NOFILE, &lower);
-  auto server = std::make_unique<Server>("127.0.0.1", 0);
-  ::setrlimit(RLIMIT_NOFILE, &before);
-  return server;
-}
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kGrowthKib = std::size_t{512} * 1024;  // freed memory is held back
-#else
-constexpr std::size_t kGrowthKib = std::size_t{64} * 1024;
-#endif
-
-std::size_t resident_kib() {
-  std::ifstream in("/proc/self/statm");
-  std::size_t pages = 0;
-  in >> pages >> pages;
-  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 1024;
+  const test::FileLimit limit(files);
+  return std::make_unique<Server>("127.0.0.1", 0);
 }
 
 /// What hostile connection number i says: nothing, half a handshake, noise, a handshake and no
@@ -234,7 +214,7 @@ TEST(Store, TenThousandHostileConnectionsDoNotStopAJob) {
   const int port = server->port();
   Client good("127.0.0.1", port, 5s);
   std::deque<Fd> hostile;
-  const std::size_t before_kib = resident_kib();
+  const std::size_t before_kib = test::resident_kib();
   auto slowest = 0ms;
   for (int i = 0; i < 10'000; ++i) {
     hostile.push_back(connect_to("127.0.0.1", port, soon()));
@@ -250,7 +230,7 @@ TEST(Store, TenThousandHostileConnectionsDoNotStopAJob) {
   Client late("127.0.0.1", port, 5s);
   EXPECT_EQ(late.add("n", 0), 100);
   EXPECT_LT(slowest, 1s);
-  EXPECT_LT(resident_kib(), before_kib + kGrowthKib);
+  EXPECT_LT(test::resident_kib(), before_kib + test::growth_kib(64 * 1024));
 }
 
 TEST(Store, WhoSaidNoMoreThanTheMagicNumberMakesRoomForRanks) {

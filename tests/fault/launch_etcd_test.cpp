@@ -16,22 +16,8 @@ using testing::HasSubstr;
 /// Three hosts, and an etcd at the switch.
 class LaunchEtcd : public HostsJobTest {
  protected:
-  LaunchEtcd() : HostsJobTest(3) {
-    const std::string client = "http://" + NetworkSwitch::own_address() + ":2379";
-    const std::string peer = "http://127.0.0.1:2380";
-    server_ = std::make_unique<RunningProgram>(network_.on_switch(
-        {"etcd", "--data-dir", folder_ / "etcd", "--listen-client-urls", client,
-         "--advertise-client-urls", client, "--listen-peer-urls", peer,
-         "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer}));
-  }
-  [[nodiscard]] std::vector<std::string> etcd(const std::string& nnodes, int max_restarts) const {
-    return {"--nnodes",         nnodes,
-            "--rdzv-backend",   "etcd",
-            "--rdzv-endpoint",  NetworkSwitch::own_address() + ":2379",
-            "--max-restarts",   std::to_string(max_restarts),
-            "--rdzv-conf",      "last_call_timeout=1",
-            folder_ / "rank.sh"};
-  }
+  LaunchEtcd() : HostsJobTest(3), server_(start_etcd()) {}
+
   [[nodiscard]] std::vector<Launcher> start(int hosts, const std::vector<std::string>& words) {
     std::vector<Launcher> launchers;
     for (int host = 0; host < hosts; ++host) launchers.push_back(launch(host, words));

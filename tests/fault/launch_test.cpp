@@ -168,7 +168,7 @@ TEST_F(Launch, ASignalReachesAProgramBehindAShell) {
   EXPECT_TRUE(eventually([&] { return has("got"); }));
 }
 
-TEST_F(Launch, ASignalOfTheListIsHandedOnAndOthersAreNot) {
+TEST_F(Launch, ASignalOfTheListIsHandedOnAndEndsTheJob) {
   RunningProgram launcher(shell({"--signals-to-handle", "SIGUSR1"},
                                 "trap 'touch $D/got; exit 0' USR1; touch $D/up; "
                                 "while :; do sleep 0.01; done"));
@@ -176,6 +176,67 @@ TEST_F(Launch, ASignalOfTheListIsHandedOnAndOthersAreNot) {
   launcher.send_signal(SIGUSR1);
   EXPECT_EQ(launcher.wait().exit_code, 1) << "stopped on request, with nothing saved";
   EXPECT_TRUE(has("got"));
+}
+
+/// Goes on until $D/end is there.
+const std::string kUntilTheEnd = "touch $D/up$RANK; while [ ! -e $D/end ]; do sleep 0.01; done";
+
+TEST_F(Launch, UserSignalsAreHandedToRanksThatHandleThemAndTheJobGoesOn) {
+  for (const auto& words : {std::vector<std::string>{"--nproc-per-node", "2"},
+                            std::vector<std::string>{"--hosts", "127.0.0.1:2"}}) {
+    for (const char* name : {"usr1-0", "usr1-1", "usr2-0", "usr2-1", "up0", "up1", "end"}) {
+      fs::remove(folder_ / name);
+    }
+    RunningProgram launcher(shell(words,
+                                  "trap 'touch $D/usr1-$RANK' USR1; "
+                                  "trap 'touch $D/usr2-$RANK' USR2; " +
+                                      kUntilTheEnd));
+    ASSERT_TRUE(eventually([&] { return has("up0") && has("up1"); })) << launcher.err_so_far();
+    launcher.send_signal(SIGUSR1);
+    EXPECT_TRUE(eventually([&] { return has("usr1-0") && has("usr1-1"); }));
+    launcher.send_signal(SIGUSR2);
+    EXPECT_TRUE(eventually([&] { return has("usr2-0") && has("usr2-1"); }));
+    write_file(folder_ / "end", "");
+    const auto result = launcher.wait();
+    EXPECT_EQ(result.exit_code, 0) << result.describe();
+    EXPECT_THAT(result.err, HasSubstr("SIGUSR1 was handed to 2 ranks"));
+  }
+}
+
+TEST_F(Launch, ASignalReachesQuietRanksOfNamedHosts) {
+  RunningProgram launcher(shell({"--hosts", "127.0.0.1:1"},
+                                "trap 'touch $D/got; exit 0' TERM; echo once; " + kUntilTheEnd));
+  ASSERT_TRUE(eventually([&] { return has("up0"); })) << launcher.err_so_far();
+  launcher.send_signal(SIGTERM);
+  EXPECT_TRUE(eventually([&] { return has("got"); }));
+  EXPECT_EQ(launcher.wait().exit_code, 1);
+}
+
+TEST_F(Launch, AUserSignalEndsNeitherTheLauncherNorARankThatDoesNotHandleIt) {
+  RunningProgram launcher(shell({}, kUntilTheEnd));
+  ASSERT_TRUE(eventually([&] { return has("up0"); })) << launcher.err_so_far();
+  launcher.send_signal(SIGUSR1);
+  EXPECT_TRUE(eventually([&] {
+    return launcher.err_so_far().find(
+               "SIGUSR1 was handed to 0 ranks of this host; not to 1 that "
+               "would have ended of it") != std::string::npos;
+  })) << launcher.err_so_far();
+  write_file(folder_ / "end", "");
+  EXPECT_EQ(launcher.wait().exit_code, 0);
+}
+
+TEST_F(Launch, AUserSignalReachesNoProcessThatARankStarted) {
+  RunningProgram launcher(
+      shell({},
+            "trap 'touch $D/got' USR1; sh -c 'trap \"touch '$D'/child-got\" USR1; touch "
+            "'$D'/child; while [ ! -e '$D'/end ]; do sleep 0.01; done' & " +
+                kUntilTheEnd + "; wait"));
+  ASSERT_TRUE(eventually([&] { return has("up0") && has("child"); })) << launcher.err_so_far();
+  launcher.send_signal(SIGUSR1);
+  EXPECT_TRUE(eventually([&] { return has("got"); }));
+  write_file(folder_ / "end", "");
+  EXPECT_EQ(launcher.wait().exit_code, 0);
+  EXPECT_FALSE(has("child-got")) << "data workers would end of it, or save as well";
 }
 
 const TinyRun kRun{.run = "steps = 2000\n", .more = "[checkpoint]\nevery = 50\n"};
@@ -217,6 +278,15 @@ TEST_F(LaunchOfOurs, AStopSavesAndTheSameCommandGoesOn) {
   EXPECT_FALSE(has_done_step(2000));
   EXPECT_EQ(run_program(launch({})).exit_code, 0);
   EXPECT_TRUE(has_done_step(2000));
+}
+
+TEST_F(LaunchOfOurs, SlurmsSignalBeforeTheTimeIsUpSaves) {
+  RunningProgram launcher(launch({}));
+  ASSERT_TRUE(eventually([&] { return has_done_step(20); })) << launcher.err_so_far();
+  launcher.send_signal(SIGUSR2);  // of which ranks of ours would end
+  launcher.send_signal(SIGUSR1);
+  const auto stopped = launcher.wait();
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.describe();
 }
 
 TEST_F(LaunchOfOurs, AMistakeInItsConfigurationIsToldOnceAndNotTriedAgain) {

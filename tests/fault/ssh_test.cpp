@@ -16,9 +16,12 @@
 #include <vector>
 
 #include "lockstep/starters/ssh_job.h"
+#include "tests/support/etcd_server.h"
 #include "tests/support/eventually.h"
+#include "tests/support/front_ranks.h"
 #include "tests/support/run_program.h"
 #include "tests/support/ssh_server.h"
+#include "tests/support/tiny_run.h"
 
 extern char** environ;
 
@@ -31,14 +34,6 @@ using starters::SshJobResult;
 using testing::Contains;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
-
-/// Whether no process has this number, or one that has ended and waits to be read.
-bool is_gone(int pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  if (!std::getline(in, text)) return true;
-  return text.substr(text.rfind(')') + 2, 1) == "Z";
-}
 
 class Ssh : public testing::Test {
  protected:
@@ -250,6 +245,102 @@ TEST_F(Ssh, LaunchOnTwoHostsMakesOneJobOfThem) {
   EXPECT_THAT(result.out, HasSubstr("[node-a] rank 0 of 3\n"));
   EXPECT_THAT(result.out, HasSubstr("[node-a] rank 1 of 3\n"));
   EXPECT_THAT(result.out, HasSubstr("[node-b] rank 2 of 3\n"));
+}
+
+TEST_F(Ssh, LaunchOnTwoHostsMeetsInEtcdToo) {
+  const EtcdServer etcd;
+  std::vector<std::string> argv{program("lockstep"),
+                                "launch",
+                                "--hosts",
+                                "node-a:2,node-b:1",
+                                "--rdzv-backend",
+                                "etcd",
+                                "--rdzv-endpoint",
+                                etcd.address(),
+                                "--rdzv-id",
+                                "over-ssh",
+                                "--ssh-config",
+                                server_->client_config(),
+                                "--no-python",
+                                "sh",
+                                "-c",
+                                "echo \"rank $RANK of $WORLD_SIZE\""};
+  for (int i = 0; i < 2; ++i) {  // what the first job left does not hold up the next of its name
+    const ProgramResult result = run_program(argv);
+    EXPECT_EQ(result.exit_code, 0) << result.describe();
+    EXPECT_LT(result.seconds, 3);
+    EXPECT_THAT(result.out, HasSubstr("[node-a] rank 0 of 3\n"));
+    EXPECT_THAT(result.out, HasSubstr("[node-b] rank 2 of 3\n"));
+  }
+  argv.erase(argv.begin() + 6, argv.begin() + 8);
+  const ProgramResult nowhere = run_program(argv);
+  EXPECT_EQ(nowhere.exit_code, 2) << nowhere.describe();
+  EXPECT_THAT(nowhere.err, HasSubstr("--rdzv-endpoint"));
+}
+
+/// `lockstep train` on two hosts over ssh.
+class SshTrain : public Ssh {
+ protected:
+  SshTrain() {
+    write_file(folder_ / "run.toml",
+               to_toml({.run = "steps = 4000\n", .more = "[checkpoint]\nevery = 20\n"}));
+  }
+  [[nodiscard]] std::vector<std::string> train(const std::vector<std::string>& more) const {
+    std::vector<std::string> argv{
+        program("lockstep"),     "train",     folder_ / "run.toml", "--hosts",
+        "node-a:1,node-b:1",     "--run-dir", folder_ / "run",      "--ssh-config",
+        server_->client_config()};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return argv;
+  }
+  [[nodiscard]] std::string events() const {
+    return read_file(folder_.path() / "run" / "events.jsonl");
+  }
+  /// The process of a rank of this run, wherever it is; 0 when there is none.
+  [[nodiscard]] int worker(int rank) const {
+    const std::string variable = std::string(1, '\0') + "RANK=" + std::to_string(rank) + '\0';
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      const bool is_of_run =
+          read_file(entry.path() / "cmdline").find(folder_.path()) != std::string::npos;
+      if (is_of_run && read_file(entry.path() / "environ").find(variable) != std::string::npos) {
+        return std::stoi(name);
+      }
+    }
+    return 0;
+  }
+  [[nodiscard]] static std::string free_endpoint() {
+    return "127.0.0.1:" + std::to_string(listen_on("127.0.0.1", 0).port);
+  }
+};
+
+TEST_F(SshTrain, ARunOnTwoHostsOutlivesAKilledRankAndEndsWell) {
+  const EtcdServer etcd;
+  for (const auto& [backend, endpoint] : std::vector<std::pair<std::string, std::string>>{
+           {"c10d", free_endpoint()}, {"etcd", etcd.address()}}) {
+    std::filesystem::remove_all(folder_.path() / "run");
+    RunningProgram job(
+        train({"--rdzv-backend", backend, "--rdzv-endpoint", endpoint, "--max-restarts", "1"}));
+    ASSERT_TRUE(eventually([&] { return events().find("\"step\":40,") != std::string::npos; }))
+        << job.err_so_far();
+    const int rank = worker(1);
+    ASSERT_GT(rank, 0);
+    ::kill(rank, SIGKILL);
+    const ProgramResult result = job.wait();
+    EXPECT_EQ(result.exit_code, 0) << result.describe();
+    EXPECT_THAT(result.err, HasSubstr("restart 1 of 1"));
+    EXPECT_THAT(read_file(folder_.path() / "run" / "summary.json"), HasSubstr("\"steps\":4000"));
+  }
+}
+
+TEST_F(SshTrain, ASignalHereSavesThere) {
+  RunningProgram job(train({"--rdzv-endpoint", free_endpoint()}));
+  ASSERT_TRUE(eventually([&] { return events().find("\"step\":10,") != std::string::npos; }))
+      << job.err_so_far();
+  job.send_signal(SIGTERM);
+  const ProgramResult result = job.wait();
+  EXPECT_EQ(result.exit_code, 75) << result.describe();
 }
 
 TEST_F(Ssh, LaunchEndsWithTheCodeOfAFailedHost) {

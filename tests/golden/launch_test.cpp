@@ -131,6 +131,42 @@ TEST(Launch, AScriptThatDoesNotExistIsAnErrorOfUse) {
   EXPECT_THAT(result.err, HasSubstr("no/train.py: error LS-1001: there is no such script"));
 }
 
+TEST(Launch, AProgramThatCannotBeStartedIsAnErrorOfUseThatSaysWhatToDo) {
+  const TemporaryFolder folder;
+  const auto made = [&](const std::string& name, const std::string& text) {
+    write_file(folder / name, text);
+    fs::permissions(folder / name, fs::perms::owner_all);
+    return folder / name;
+  };
+  const auto windows = launch({made("windows", "#!/bin/sh\r\necho hello\r\n")});
+  EXPECT_EQ(windows.exit_code, 2) << windows.describe();
+  EXPECT_THAT(windows.err, HasSubstr("fix: take them away: sed -i 's/\\r$//' "));
+  EXPECT_THAT(launch({made("missing", "#!/no/such/sh\n")}).err, HasSubstr("/no/such/sh"));
+  const auto empty = launch({""});
+  EXPECT_EQ(empty.exit_code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("PROGRAM is empty"));
+  const auto bare = launch({made("bare", "echo hello\n")});
+  EXPECT_EQ(bare.exit_code, 3) << "what the kernel takes shows when it is started";
+  EXPECT_THAT(bare.err, HasSubstr("#!/bin/sh"));
+  EXPECT_THAT(launch({made("a.py", "")}, {"PYTHON_EXEC=no-such-python"}).err,
+              HasSubstr("PYTHON_EXEC names the Python"));
+}
+
+TEST(Launch, ASwitchTakesNoValue) {
+  const auto result = launch({"--standalone=0", "--no-python", "true"});
+  EXPECT_EQ(result.exit_code, 2) << result.describe();
+  EXPECT_THAT(result.err, HasSubstr("--standalone: error LS-1013: takes no value"));
+}
+
+TEST(Launch, ErrorFilesAreFoundFromAnyFolder) {
+  const TemporaryFolder folder;
+  const auto result = run_program(
+      {"sh", "-c",
+       "cd " + folder.path().string() + "; exec " + program("lockstep") +
+           " launch --log-dir logs --no-python sh -c 'cd /; echo $TORCHELASTIC_ERROR_FILE'"});
+  EXPECT_THAT(result.out, testing::StartsWith("/")) << result.describe();
+}
+
 TEST(Launch, ADryRunPrintsCommandsAndEnvironmentAndStartsNothing) {
   const TemporaryFolder folder;
   write_file(folder / "train.py", "open('/nowhere/x', 'w')\n");

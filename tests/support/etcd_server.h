@@ -19,6 +19,27 @@
 
 namespace lockstep::test {
 
+/// The command that starts one. \param host address where clients reach it.
+[[nodiscard]] inline std::vector<std::string> etcd_command(const std::string& folder,
+                                                           const std::string& host, int client_port,
+                                                           int peer_port) {
+  const std::string clients = "http://" + host + ":" + std::to_string(client_port);
+  const std::string peer = "http://127.0.0.1:" + std::to_string(peer_port);
+  return {"etcd",
+          "--data-dir",
+          folder,
+          "--listen-client-urls",
+          clients,
+          "--advertise-client-urls",
+          clients,
+          "--listen-peer-urls",
+          peer,
+          "--initial-advertise-peer-urls",
+          peer,
+          "--initial-cluster",
+          "default=" + peer};
+}
+
 class EtcdServer {
  public:
   EtcdServer() : client_port_(listen_on("127.0.0.1", 0).port) {
@@ -29,15 +50,19 @@ class EtcdServer {
   EtcdServer& operator=(const EtcdServer&) = delete;
   ~EtcdServer() { end(); }
 
+  /// "127.0.0.1:2379", as --rdzv-endpoint takes it.
+  [[nodiscard]] std::string address() const { return endpoints().front().text(); }
   [[nodiscard]] std::vector<rendezvous::Endpoint> endpoints() const {
     return {{"127.0.0.1", client_port_}};
   }
 
   /// With what it had stored when it ended. Waits until it answers.
   void start() {
-    const std::string clients = "http://127.0.0.1:" + std::to_string(client_port_);
-    const std::string peer = "http://127.0.0.1:" + std::to_string(peer_port_);
-    const std::string data = folder_.file("data");
+    std::vector<std::string> command =
+        etcd_command(folder_.file("data"), "127.0.0.1", client_port_, peer_port_);
+    std::vector<char*> argv;
+    for (std::string& word : command) argv.push_back(word.data());
+    argv.push_back(nullptr);
     const std::string log = folder_.file("log");
     pid_ = ::fork();
     if (pid_ == 0) {
@@ -45,10 +70,7 @@ class EtcdServer {
       const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
       ::dup2(out, 1);
       ::dup2(out, 2);
-      ::execlp("etcd", "etcd", "--data-dir", data.c_str(), "--listen-client-urls", clients.c_str(),
-               "--advertise-client-urls", clients.c_str(), "--listen-peer-urls", peer.c_str(),
-               "--initial-advertise-peer-urls", peer.c_str(), "--initial-cluster",
-               ("default=" + peer).c_str(), nullptr);
+      ::execvp(argv[0], argv.data());
       ::_exit(127);
     }
     rendezvous::EtcdClient client(endpoints());

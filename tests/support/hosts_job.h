@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/socket.h"
+#include "tests/support/etcd_server.h"
 #include "tests/support/eventually.h"
 #include "tests/support/front_ranks.h"
 #include "tests/support/network_switch.h"
@@ -80,10 +82,24 @@ class HostsJobTest : public testing::Test {
     return {"--nnodes",        nnodes,
             "--rdzv-backend",  "c10d",
             "--rdzv-endpoint", endpoint,
+            "--rdzv-id",       folder_.path().filename(),
             "--job-secret",    folder_ / "secret",
             "--max-restarts",  std::to_string(max_restarts),
             "--rdzv-conf",     "last_call_timeout=1",
             folder_ / script};
+  }
+  /// A server of etcd at the switch, that a job of etcd() meets in.
+  [[nodiscard]] Launcher start_etcd() const {
+    return std::make_unique<RunningProgram>(network_.on_switch(
+        etcd_command(folder_ / "etcd", NetworkSwitch::own_address(), kEtcdPort, kEtcdPort + 1)));
+  }
+  [[nodiscard]] std::vector<std::string> etcd(const std::string& nnodes, int max_restarts) const {
+    return {"--nnodes",         nnodes,
+            "--rdzv-backend",   "etcd",
+            "--rdzv-endpoint",  address_text(NetworkSwitch::own_address(), kEtcdPort),
+            "--max-restarts",   std::to_string(max_restarts),
+            "--rdzv-conf",      "last_call_timeout=1",
+            folder_ / "rank.sh"};
   }
   /// The same with more flags before the program.
   [[nodiscard]] static std::vector<std::string> with(std::vector<std::string> words,
@@ -133,6 +149,8 @@ class HostsJobTest : public testing::Test {
   [[nodiscard]] static bool tells(const RunningProgram& launcher, const std::string& text) {
     return launcher.err_so_far().find(text) != std::string::npos;
   }
+
+  static constexpr int kEtcdPort = 2379;
 
   NetworkSwitch network_;
   TemporaryFolder folder_;

@@ -36,6 +36,8 @@ class SshServer {
                                        "127.0.0.1\n  Port 1\n");
   }
 
+  /// Of sshd: what it started is below.
+  [[nodiscard]] int pid() const { return server_->pid(); }
   /// For ssh -F.
   [[nodiscard]] std::string client_config() const { return folder_ / "config"; }
 
