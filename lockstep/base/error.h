@@ -22,7 +22,7 @@ enum class Exit : int {
 
 /// One fault found by a check: a stable code, where it is, what is wrong, what to do next.
 struct Problem {
-  std::string code;   // "LS-1003": a row of base/problem_codes.cpp
+  std::string code;   // "LS-1003": a row of base/problem_codes_*.cpp
   std::string where;  // "run.toml:3:7", "--nproc-per-node", "rank 3", "ckpt/step-200/manifest.json"
   std::string what;
   std::string fix;

@@ -30,7 +30,7 @@ std::set<std::string> compiled_files() {
 bool is_torch_free(const std::string& path) {
   if (path.starts_with("lockstep/")) return !layers().at(folder_of(path)).links_torch;
   return path.starts_with("tests/architecture/") || path.starts_with("tests/fuzz/") ||
-         path.starts_with("tests/oracles/");
+         path.starts_with("tests/oracles/") || path.starts_with("tests/validation/");
 }
 
 /// Whether a build with CUDA has this file, or one without.

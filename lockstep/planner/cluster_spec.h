@@ -1,0 +1,23 @@
+// A cluster in a few words, as `lockstep plan --cluster` takes it.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/topology/machine.h"
+
+namespace lockstep::planner {
+
+struct ReadCluster {
+  std::optional<Machine> machine;  // unset where there are problems
+  std::vector<Problem> problems;
+};
+
+/// "8xA100-80G*4": four hosts with eight devices each; "8xA100-80G" is one such host. "@LINK" at
+/// the end says what is between hosts, as in "8xA100-80G*4@100 GbE"; else, and inside a host, are
+/// the links that such devices are usually sold with.
+[[nodiscard]] ReadCluster read_cluster(std::string_view spec, std::string_view where);
+
+}  // namespace lockstep::planner
