@@ -34,26 +34,28 @@ Exit run(const Args& args, const Context& context) {
 }  // namespace
 
 Command launch_command() {
-  return {.name = "launch",
-          .summary = "start any program on several ranks, as torchrun does",
-          .description =
-              "Starts PROGRAM once for each rank with torchrun's environment, shows what the ranks "
-              "print, and ends them all when one fails: the first failure is told with its last "
-              "words, the others as its consequences. Takes torchrun's flags and PET_* variables "
-              "(PET_NNODES for --nnodes; a flag beats its variable). A .py file, or a file that is "
-              "not executable, runs under $PYTHON_EXEC or python3. SIGTERM and Ctrl-C are handed "
-              "to the ranks, which have 30 s; a second one kills.",
-          .examples = kExamples,
-          .positional = {.name = "PROGRAM",
-                         .help = "script or program; what follows it is its own",
-                         .at_least = 1,
-                         .rest = true},
-          .flags = kLaunchFlags,
-          .json =
-              "status and restarts, or errors; what ranks print goes to standard error. With "
-              "--dry-run hosts, each with its ranks.",
-          .run = run,
-          .check = check};
+  return {
+      .name = "launch",
+      .summary = "start any program on several ranks, as torchrun does",
+      .description =
+          "Starts PROGRAM once for each rank with torchrun's environment, shows what the ranks "
+          "print, and ends them all when one fails: the first failure is told with its last "
+          "words, the others as its consequences. Takes torchrun's flags and PET_* variables "
+          "(PET_NNODES for --nnodes; a flag beats its variable). A .py file, or a file that is "
+          "not executable, runs under $PYTHON_EXEC or python3. SIGTERM and Ctrl-C are handed "
+          "to the ranks, which have 30 s; a second one kills. SIGUSR1 and SIGUSR2 are handed to "
+          "the ranks that handle them and end nothing.",
+      .examples = kExamples,
+      .positional = {.name = "PROGRAM",
+                     .help = "script or program; what follows it is its own",
+                     .at_least = 1,
+                     .rest = true},
+      .flags = kLaunchFlags,
+      .json =
+          "status and restarts, or errors; what ranks print goes to standard error. With "
+          "--dry-run hosts, each with its ranks.",
+      .run = run,
+      .check = check};
 }
 
 }  // namespace lockstep::cli

@@ -25,6 +25,7 @@
 #include "lockstep/engine/values/run_summary.h"
 #include "lockstep/launch/affinity.h"
 #include "lockstep/launch/agent.h"
+#include "lockstep/launch/launcher_process.h"
 #include "lockstep/launch/leftovers.h"
 #include "lockstep/launch/make_session.h"
 #include "lockstep/launch/planned_hosts.h"
@@ -72,8 +73,11 @@ class Front {
     settings_.equal = std::move(job.equal);
     settings_.equal["lockstep"] = version_text(/*json=*/false);
     settings_.only_stderr = context.json;
+    settings_.open_files = process_.open_files();
     const char* visible = context.get_env ? context.get_env("CUDA_VISIBLE_DEVICES") : nullptr;
     if (visible != nullptr) settings_.visible_devices = visible;
+    const char* error_file = context.get_env ? context.get_env("TORCHELASTIC_ERROR_FILE") : nullptr;
+    if (error_file != nullptr) settings_.error_file = error_file;
     settings_.run_id = options.standalone ? random_hex(32) : options.rdzv_id;
     settings_.cpus = launch::cpus_of_ranks(options.binding, options.nproc_per_node);
     settings_.say = [this](const std::string& line) { note(line); };
@@ -98,6 +102,7 @@ class Front {
     const auto session =
         launch::make_session(settings_, [this](const std::string& why) { note(why); });
     const launch::AgentEnd end = launch::run_agent(settings_, *session);
+    if (end.exit == Exit::ok && !end.lost.empty()) return end_lossy(end.lost);
     if (end.exit == Exit::ok && context_.json) {
       const nlohmann::ordered_json document{{"status", "done"}, {"restarts", end.restarts}};
       context_.out << (summary_ ? engine::to_json_text(*summary_) : to_line(document)) << std::endl;
@@ -114,6 +119,14 @@ class Front {
   }
 
  private:
+  /// What was lost has been told when it was.
+  Exit end_lossy(const std::vector<Problem>& lost) {
+    if (context_.json) throw Error(Exit::environment, lost);
+    console_.end_line();
+    note(settings_.program.name + " ended well, but not all that its ranks printed was written");
+    return Exit::environment;
+  }
+
   void note(const std::string& line) const {
     if (!context_.quiet) context_.err << line << std::endl;
   }
@@ -155,6 +168,7 @@ class Front {
   }
 
   const Context& context_;
+  launch::LauncherProcess process_;
   metrics::Console console_;
   launch::AgentSettings settings_;
   std::optional<engine::RunSummary> summary_;  // of a training

@@ -6,14 +6,19 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <ostream>
+#include <system_error>
 #include <utility>
 
 #include "lockstep/base/random_hex.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/base/units.h"
+#include "lockstep/cli/launch_flags.h"
 #include "lockstep/cli/launch_shown.h"
 #include "lockstep/cli/parser.h"
 #include "lockstep/launch/agent.h"
+#include "lockstep/launch/launcher_process.h"
 #include "lockstep/launch/planned_hosts.h"
 #include "lockstep/launch/program.h"
 #include "lockstep/starters/remote_agent.h"
@@ -63,10 +68,49 @@ std::vector<std::string> variables_for_hosts(const Context& context) {
   return variables;
 }
 
+/// PET_* variables of this process as its launchers are to see them. What is said anew for each
+/// host becomes empty, which is unset: a launcher that found PET_HOSTS would start launchers
+/// itself.
+std::vector<std::string> launch_variables(const Context& context) {
+  std::vector<std::string> variables;
+  const auto add = [&](const std::string& name, bool is_said_anew) {
+    const char* value = context.get_env ? context.get_env(name.c_str()) : nullptr;
+    if (is_said_anew) variables.push_back(name + "=");
+    if (!is_said_anew && value != nullptr) variables.push_back(name + "=" + value);
+  };
+  for (const Flag& flag : kLaunchFlags) {
+    add(launch::pet_name(flag.name),
+        std::find(kNotHandedOn.begin(), kNotHandedOn.end(), flag.name) != kNotHandedOn.end());
+  }
+  add("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", false);
+  return variables;
+}
+
+/// Where a launcher works, too.
+std::string own_folder() {
+  std::error_code error;
+  fs::path folder = fs::current_path(error);
+  if (!error) return folder.string();
+  throw EnvironmentFault({"LS-3083", "the working folder", "it does not exist any more",
+                          "start this in a folder that all hosts have"});
+}
+
+void check_count(const launch::LaunchOptions& options, const Args& args, int count) {
+  if (!args.has("--nnodes") || options.nnodes.least <= count) return;
+  throw UsageError({{"LS-1013", "--nnodes",
+                     "says " + std::to_string(options.nnodes.least) + ", and " +
+                         counted(count, "host") + (count == 1 ? " is" : " are") + " named",
+                     "leave --nnodes out: all named hosts take part"}});
+}
+
 /// Where the launchers meet: as named, else at the first host.
 std::string endpoint_of(const launch::LaunchOptions& options, const std::string& first) {
+  const bool is_etcd = options.rdzv_backend == launch::RdzvBackend::etcd;
+  if (is_etcd && !options.rdzv_endpoint) {
+    throw UsageError({{"LS-1013", "--rdzv-endpoint", "the hosts meet in etcd, and it is not named",
+                       "name its servers: --rdzv-endpoint e1:2379,e2:2379"}});
+  }
   if (options.rdzv_endpoint) {
-    const bool is_etcd = options.rdzv_backend == launch::RdzvBackend::etcd;
     const int usual = is_etcd ? launch::kEtcdPort : launch::kC10dPort;
     const auto text_of = [&](const launch::Endpoint& endpoint) {
       return address_text(endpoint.host, endpoint.port < 0 ? usual : endpoint.port);
@@ -92,8 +136,28 @@ std::vector<std::string> handed_on(const Args& args) {
   return words;
 }
 
+/// With --json each launcher prints one document: that of the host with rank 0 is the job's where
+/// it is a summary, else they are all alike.
+class Documents {
+ public:
+  bool take(const std::string& line) {
+    const auto document = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!document.is_object()) return false;
+    const bool says_more = !document.contains("status") && !document.contains("errors");
+    if (text_.empty() || says_more) text_ = line;
+    return true;
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 /// A host that failed, for people; with --json the one document.
 Exit report_end(const starters::SshJobResult& result, const Context& context) {
+  const bool is_lossy = result.exit == Exit::ok && !result.lost.empty();
+  if (is_lossy && context.json) throw Error(Exit::environment, result.lost);
+  if (is_lossy) return Exit::environment;  // told when it was lost
   if (!result.first_failure) return result.exit;
   if (context.json) throw Error(result.exit, {*result.first_failure});
   context.err << to_text({*result.first_failure}) << std::flush;
@@ -160,6 +224,7 @@ starters::SshJobOptions job_on_hosts(const LaunchJob& asked, const Args& args,
   job.ssh.identity = args.text("--ssh-identity");
   job.ssh.config_file = args.text("--ssh-config");
   job.ssh.remote_program = args.text("--remote-program");
+  check_count(options, args, count);
   const int least = args.has("--nnodes") ? std::min(options.nnodes.least, count) : count;
   job.ends_together = least == count;
   const std::string nodes = std::to_string(least) + ":" + std::to_string(count);
@@ -172,6 +237,7 @@ starters::SshJobOptions job_on_hosts(const LaunchJob& asked, const Args& args,
     order.command = {program, asked.command, "--nproc-per-node",
                      host.slots > 0 ? std::to_string(host.slots)
                                     : args.text("--nproc-per-node", asked.ranks_of_host)};
+    if (count == 1) order.command.insert(order.command.end(), {"--nnodes", "1"});
     if (count > 1) {
       order.command.insert(
           order.command.end(),
@@ -184,7 +250,8 @@ starters::SshJobOptions job_on_hosts(const LaunchJob& asked, const Args& args,
     const std::vector<std::string>& words = asked.words.empty() ? options.program : asked.words;
     order.command.insert(order.command.end(), words.begin(), words.end());
     order.environment = variables_for_hosts(context);
-    order.folder = fs::current_path();
+    for (std::string& one : launch_variables(context)) order.environment.push_back(std::move(one));
+    order.folder = own_folder();
     if (count > 1) {
       order.secret = secret;
       std::string where = "PET_JOB_SECRET=";
@@ -197,12 +264,20 @@ starters::SshJobOptions job_on_hosts(const LaunchJob& asked, const Args& args,
 }
 
 Exit launch_on_hosts(const LaunchJob& asked, const Args& args, const Context& context) {
-  const starters::SshJobOptions job = job_on_hosts(asked, args, context);
+  starters::SshJobOptions job = job_on_hosts(asked, args, context);
   if (args.has("--dry-run")) {
     print_job(asked, args, context, job);
     return Exit::ok;
   }
-  return report_end(starters::run_over_ssh(job), context);
+  const launch::LauncherProcess process;
+  job.open_files = process.open_files();
+  Documents documents;
+  if (context.json) {
+    job.take_out = [&](const std::string& line) { return documents.take(line); };
+  }
+  const Exit exit = report_end(starters::run_over_ssh(job), context);
+  if (!documents.text().empty()) context.out << documents.text() << std::endl;
+  return exit;
 }
 
 }  // namespace lockstep::cli

@@ -35,6 +35,7 @@ void print_text(const ShownHost& host, const Context& context) {
   }
   for (const std::string& entry : host.environment) {
     const auto variable = split_variable(entry);
+    if (variable.second.empty()) continue;  // of a launch: what the host itself may say is not read
     context.out << "    " << variable.first << '=' << shell_word(variable.second) << '\n';
   }
   for (const launch::RankStart& start : host.ranks) {

@@ -100,9 +100,14 @@ class Parser {
   std::vector<std::string> values_of(const CLI::App& app, const Flag& flag) {
     const CLI::Option* option = app.get_option(std::string(flag.name));
     const std::string name(flag.name);
-    if (flag.value.empty())
-      return std::vector<std::string>(std::min<std::size_t>(option->count(), 1));
     const std::vector<std::string>& values = option->results();
+    if (flag.value.empty()) {
+      const auto given = std::find_if(values.begin(), values.end(),
+                                      [](const std::string& value) { return value != "true"; });
+      if (given != values.end())
+        refuse("LS-1013", name, "takes no value", "write " + name + " alone");
+      return std::vector<std::string>(std::min<std::size_t>(option->count(), 1));
+    }
     if (values.size() > 1 && !flag.repeats && !flag.last_counts) {
       refuse("LS-1013", name, "stands " + std::to_string(values.size()) + " times", "keep one");
     }

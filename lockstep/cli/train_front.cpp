@@ -20,6 +20,7 @@
 #include "lockstep/cli/parser.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/cli/worker_program.h"
+#include "lockstep/launch/launcher_process.h"
 #include "lockstep/launch/local_job.h"
 #include "lockstep/metrics/console.h"
 #include "lockstep/rundir/found_batch.h"
@@ -94,13 +95,15 @@ class Front {
     if (!context_.quiet) note_choices();
     launch_.command = worker_command(worker, dir.job_file);
     launch_.log_dir = dir.log_dir;
+    const launch::LauncherProcess process;
+    launch_.open_files = process.open_files();
     launch_.on_report = [this](const std::string& line) { show(line); };
     launch_.report_on_stop = metrics::to_json_text(metrics::Note{
         "stopping: the ranks save their state; a second signal ends them at once, without"});
     const launch::LocalJobResult result = launch::run_local_job(launch_);
     if (result.exit == Exit::ok) {
       if (context_.json && summary_) context_.out << engine::to_json_text(*summary_) << std::endl;
-      return Exit::ok;
+      return result.lost.empty() ? Exit::ok : Exit::environment;  // told when it was lost
     }
     return report_end(result);
   }

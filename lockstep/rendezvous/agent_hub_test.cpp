@@ -2,19 +2,18 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <random>
 #include <thread>
 
 #include "lockstep/base/socket_address.h"
+#include "tests/support/process_limits.h"
 
 namespace lockstep::rendezvous {
 namespace {
@@ -285,19 +284,6 @@ TEST(AgentHub, WhatWasAnnouncedArrivesBeforeTheHubGoes) {
   EXPECT_LT(Clock::now() - start, 5s);
 }
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kGrowthKib = std::size_t{512} * 1024;  // freed memory is held back
-#else
-constexpr std::size_t kGrowthKib = std::size_t{16} * 1024;
-#endif
-
-std::size_t resident_kib() {
-  std::ifstream in("/proc/self/statm");
-  std::size_t pages = 0;
-  in >> pages >> pages;
-  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 1024;
-}
-
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
@@ -320,7 +306,7 @@ TEST(AgentHub, TenThousandHostileConnectionsDoNotStopAJob) {
   ASSERT_TRUE(agent.join("good"));
   std::mt19937 random(7);
   std::deque<Fd> hostile;
-  const std::size_t before_kib = resident_kib();
+  const std::size_t before_kib = test::resident_kib();
   auto slowest = 0ms;
   for (int i = 0; i < 10'000; ++i) {
     hostile.push_back(hub.connect());
@@ -338,28 +324,11 @@ TEST(AgentHub, TenThousandHostileConnectionsDoNotStopAJob) {
   Caller late(hub);
   EXPECT_TRUE(late.join("late")) << "nobody can join any more";
   EXPECT_LT(slowest, 500ms);
-  EXPECT_LT(resident_kib(), before_kib + kGrowthKib);
+  EXPECT_LT(test::resident_kib(), before_kib + test::growth_kib(16 * 1024));
   EXPECT_LT(hub.notes().size(), 200U) << "the log was flooded";
   hostile.clear();
   ASSERT_TRUE(hub.serve_until([&] { return hub.hub().connection_count() == 2; }));
 }
-
-/// The limit of open files of this process, for one test.
-class FileLimit {
- public:
-  explicit FileLimit(std::size_t files) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit lower = before_;
-    lower.rlim_cur = files;
-    ::setrlimit(RLIMIT_NOFILE, &lower);
-  }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-  ~FileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 TEST(AgentHub, WhenDescriptorsRunOutStrangersGoAndAgentsStay) {
   HubLimits limits;
@@ -367,7 +336,7 @@ TEST(AgentHub, WhenDescriptorsRunOutStrangersGoAndAgentsStay) {
   Hub hub(limits);
   Caller agent(hub);
   ASSERT_TRUE(agent.join("good"));
-  const FileLimit limit(open_descriptors() + 40);
+  const test::FileLimit limit(open_descriptors() + 40);
   std::vector<Fd> hostile;
   for (int i = 0; i < 38; ++i) {  // they need descriptors here, too, and take nearly all
     SocketAddress address = resolve("127.0.0.1", hub.port())[0];

@@ -17,6 +17,8 @@ struct BoardEvent {
     state,        // what the leader announced; the leader itself is told when it stands, and acts
                   // on it only then
     leading,      // this agent leads from now on; `bytes` = the last state announced, if any
+    listed,       // of a leader: the records of all agents that there are have been told. Of every
+                  // other agent the lease has ended, so its ranks have, too
     not_leading,  // somebody else does, or nobody knows
     heard,        // the leader, or the service in its place, has answered a record of this agent
                   // (the leader's own, too); states announced before the answer are told before it
@@ -25,7 +27,8 @@ struct BoardEvent {
   std::string agent;  // id, of record and gone
   std::string bytes;
   Deadline at{};  // of heard: when the record that is answered was published; the leader heard of
-                  // this agent no earlier
+                  // this agent no earlier. Of leading: until when an agent that led before may have
+                  // answered others
   bool proven = false;  // of gone: the lease that ended outlives the fence time counted from `at`
                         // of every record answered under it, so the agent's ranks have surely ended
 };
@@ -44,6 +47,8 @@ class Board {
   virtual void publish(const std::string& record) = 0;
   /// Leader only. Refused in silence when this agent leads no more (an event says so).
   virtual void announce(const std::string& state) = 0;
+  /// Leader only: the job has ended and none of its ranks runs; what it would leave behind may go.
+  virtual void conclude() {}
   /// Waits until something is to be told, `wake_fd` is readable, or `until`.
   /// \throws EnvironmentFault: the endpoint belongs to another program, refuses, cannot be reached
   /// at all or does not share the job's secret.

@@ -178,10 +178,12 @@ void BoardSession::take(const BoardEvent& event) {
       }
     case BoardEvent::Kind::gone:
       return step(AgentGone{event.agent, event.proven});
+    case BoardEvent::Kind::listed:
+      return step(AllListed{});
     case BoardEvent::Kind::state:
       return step(StateCame{state_of(event)});
     case BoardEvent::Kind::leading:
-      return step(Leading{event.bytes.empty() ? nullptr : state_of(event)});
+      return step(Leading{event.bytes.empty() ? nullptr : state_of(event), seconds_of(event.at)});
     case BoardEvent::Kind::not_leading:
       return step(NotLeading{});
     case BoardEvent::Kind::heard:
@@ -199,7 +201,10 @@ void BoardSession::step(const NodeInput& input) {
 
 void BoardSession::act(const Publish& publish) { board_->publish(to_bytes(*publish.record)); }
 
-void BoardSession::act(const Announce& announce) { board_->announce(to_bytes(*announce.state)); }
+void BoardSession::act(const Announce& announce) {
+  board_->announce(to_bytes(*announce.state));
+  if (announce.state->phase == JobState::Phase::ended) board_->conclude();
+}
 
 void BoardSession::act(const StartRanks& start) {
   {

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "lockstep/rendezvous/memory_board_testing.h"
+#include "tests/support/problem_of.h"
 
 namespace lockstep::rendezvous {
 namespace {
@@ -216,7 +217,7 @@ TEST(BoardSession, AHostThatIsCutOffKillsItsRanksInTime) {
   EXPECT_TRUE(second->is_fenced());
   EXPECT_GE(std::chrono::steady_clock::now(), second->fence_at());
   second->report(ended(RoundEnd::Kind::interrupted));
-  EXPECT_EQ(verdict_of(*second).exit, Exit::environment);
+  EXPECT_EQ(test::problem_of<EnvironmentFault>([&] { (void)verdict_of(*second); }).code, "LS-3064");
   ASSERT_TRUE(await_interrupt(*first));
   EXPECT_NE(first->interrupt_reason().find("host-b (pid 42)"), std::string::npos);
   first->report(ended(RoundEnd::Kind::interrupted));

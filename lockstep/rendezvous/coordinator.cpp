@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "lockstep/base/units.h"
 #include "lockstep/rendezvous/admission.h"
 
 namespace lockstep::rendezvous {
@@ -118,6 +119,23 @@ void Coordinator::host_gone(const AgentGone& gone) {
   is_dirty_ = true;
 }
 
+/// Who has a seat and no record is gone, and its ranks are.
+void Coordinator::all_listed() {
+  for (auto& [id, host] : hosts_) {
+    if (!host.record && !host.is_refused) host.is_gone = host.is_proven = true;
+  }
+  is_dirty_ = is_listed_ = true;
+}
+
+void Coordinator::outwait(double led_until_s, double now_s, Outputs& out) {
+  const double until_s = std::min(led_until_s, now_s) + settings_.times.lost_s;
+  not_before_s_ = std::max(not_before_s_, until_s);
+  out.push_back(
+      Note{"another agent led this job here until a moment ago: no round starts before "
+           "the ranks that it may have elsewhere have surely ended, in " +
+           format_duration(not_before_s_ - now_s)});
+}
+
 void Coordinator::settle(double now_s, std::optional<double> answered_s, Outputs& out) {
   be_patient(now_s);
   hears_until_s_ = answered_s.value_or(now_s) + kHearsBeats * settings_.times.heartbeat_s;
@@ -164,24 +182,29 @@ void Coordinator::be_patient(double now_s) {
   settled_s_ = now_s;
   if (gap_s <= kStoppedBeats * settings_.times.heartbeat_s) return;
   is_dirty_ = true;
+  stood_still_s_ = gap_s;
+  stood_still_until_s_ = now_s;
   for (auto& [id, host] : hosts_) host.heard_s = std::min(now_s, host.heard_s + gap_s);
 }
 
 /// An agent that differs from the job it came to lead must not refuse those who are in it. When
 /// none of them is there any more, the job is an old one.
 bool Coordinator::is_in_doubt(double now_s, Outputs& out) {
-  const bool has_owner = std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& item) {
-    const Host& host = item.second;
-    return host.record && host.record->beat > host.first_beat && item.first != own_id_ &&
-           are_equal(host.record->agent.equal, equal_of_job_, settings_);
-  });
+  bool may_have_owner = !is_listed_;
+  bool has_owner = false;
+  for (const auto& [id, host] : hosts_) {
+    if (!host.record || id == own_id_) continue;
+    if (!are_equal(host.record->agent.equal, equal_of_job_, settings_)) continue;
+    may_have_owner = true;
+    has_owner = has_owner || host.record->beat > host.first_beat;
+  }
   if (has_owner) {
     own_refusal_ = mismatch_of(own_->agent, name_of_job_, equal_of_job_, settings_);
     return true;
   }
   wake_at_s_ = now_s + settings_.times.heartbeat_s;
   wake_by(*doubts_until_s_);
-  if (now_s < *doubts_until_s_) return true;
+  if (may_have_owner && now_s < *doubts_until_s_) return true;
   doubts_until_s_.reset();
   is_dirty_ = true;
   begin_anew(now_s, out);

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,6 +35,10 @@ class Coordinator {
   void take(const std::shared_ptr<const Record>& record, double now_s);
   void refuse_unreadable(const RecordUnreadable& unreadable, double now_s);
   void host_gone(const AgentGone& gone);
+  void all_listed();
+  /// Another agent may have led until then: until its members have surely killed their ranks no
+  /// round starts.
+  void outwait(double led_until_s, double now_s, Outputs& out);
   /// Does what is due. \param answered_s when the newest record of its own was published that was
   /// answered: a leader that is cut off itself calls nobody silent.
   void settle(double now_s, std::optional<double> answered_s, Outputs& out);
@@ -102,6 +107,7 @@ class Coordinator {
   [[nodiscard]] bool is_ready(const Host& host, double now_s) const;
   [[nodiscard]] std::vector<const Host*> ready_hosts(double now_s);
   [[nodiscard]] bool awaits_others(double now_s) const;
+  [[nodiscard]] bool has_older_ranks() const;
   [[nodiscard]] bool is_time_to_start(std::size_t ready, double now_s);
   void start(const std::vector<const Host*>& ready, double now_s, Outputs& out);
   void describe_waiting(const std::vector<const Host*>& ready, double now_s);
@@ -111,6 +117,7 @@ class Coordinator {
   // coordinator_round.cpp: a round and its end
   void watch(double now_s, Outputs& out);
   [[nodiscard]] RoundView view(double now_s);
+  [[nodiscard]] std::string fence_text(const Host& host, double now_s) const;
   void view_seat(const Host& host, double now_s, RoundView& view);
   [[nodiscard]] std::string loss_of(const Host& host, double now_s);
   [[nodiscard]] const Host* newcomer(double now_s);
@@ -157,6 +164,7 @@ class Coordinator {
 
   int newest_generation_ = 0;  // that any agent has seen
   std::uint64_t newest_version_ = 0;
+  bool is_listed_ = false;    // of a board that outlives the leader: it has heard of all agents
   bool is_newcomer_ = false;  // it leads a job that it took no part in before
   bool may_finish_ = false;
   bool has_changed_ = true;    // what must be announced at once
@@ -176,6 +184,8 @@ class Coordinator {
   double announced_s_ = 0;
   double hears_until_s_ = 0;  // this leader surely does
   double settled_s_;
+  double stood_still_s_ = 0;  // how long this process was stopped last
+  double stood_still_until_s_ = -std::numeric_limits<double>::infinity();
   double wake_at_s_ = 0;
 };
 

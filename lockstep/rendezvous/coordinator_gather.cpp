@@ -98,6 +98,13 @@ bool Coordinator::awaits_others(double now_s) const {
   });
 }
 
+/// Of a round that this leader did not begin, on hosts that say so: they are being told to end.
+bool Coordinator::has_older_ranks() const {
+  return std::any_of(hosts_.begin(), hosts_.end(), [](const auto& item) {
+    return item.second.record && has_live_ranks(*item.second.record) && !item.second.is_proven;
+  });
+}
+
 bool Coordinator::is_time_to_start(std::size_t ready, double now_s) {
   const auto enough = static_cast<std::size_t>(settings_.min_nodes);
   if (ready < enough) {
@@ -106,6 +113,8 @@ bool Coordinator::is_time_to_start(std::size_t ready, double now_s) {
     return false;
   }
   if (!enough_since_s_) enough_since_s_ = now_s;
+  const bool has_heard_all = is_listed_ || settings_.ends_with_leader;
+  if (!has_heard_all || has_older_ranks()) return false;
   double start_s = std::max(not_before_s_, now_s);
   if (ready < static_cast<std::size_t>(settings_.max_nodes)) {
     const bool is_first = generation_ < first_generation_;

@@ -87,7 +87,7 @@ void Coordinator::view_seat(const Host& host, double now_s, RoundView& seen) {
     case Kind::stopped:
       return set_first(seen.stopped, host.name);
     case Kind::fenced:
-      return set_first(seen.lost, host.name + " was cut off from the leader and killed its ranks");
+      return set_first(seen.lost, fence_text(host, now_s));
     case Kind::none:
     case Kind::running:
       break;
@@ -103,9 +103,21 @@ void Coordinator::view_seat(const Host& host, double now_s, RoundView& seen) {
   wake_by(round_began_s_ + kStartS);
 }
 
+/// Why a host has killed its ranks: it did not hear the leader, whoever's doing that was.
+std::string Coordinator::fence_text(const Host& host, double now_s) const {
+  const NodeTimes& times = settings_.times;
+  const bool stood_still = stood_still_s_ + times.heartbeat_s >= times.fence_s &&
+                           now_s < stood_still_until_s_ + times.lost_s;
+  if (!stood_still) return host.name + " was cut off from the leader and killed its ranks";
+  return name_of(own_->agent) + ", which leads the job, stood still for " +
+         format_duration(stood_still_s_) + ", and the other hosts killed their ranks meanwhile";
+}
+
 /// How a host was lost; empty = it was not.
 std::string Coordinator::loss_of(const Host& host, double now_s) {
-  if (host.is_gone) return host.name + " is gone: its connection ended";
+  if (host.is_gone) {
+    return host.name + " is gone: its " + (host.is_proven ? "lease" : "connection") + " ended";
+  }
   const NodeTimes& times = settings_.times;
   if (is_silent(host, now_s, std::min(times.fence_s + kAfterFenceS, times.lost_s))) {
     return host.name + " has been silent for " + format_duration(now_s - host.heard_s);

@@ -2,14 +2,16 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -23,6 +25,23 @@ namespace lockstep::rendezvous {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kWatchAgain{10};  // after one that came to nothing
+
+Fd new_bell() {
+  Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell) throw limit_fault("etcd cannot be watched", errno);
+  return bell;
+}
+
+void ring(const Fd& bell) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(bell.get(), &one, sizeof one);
+}
+
+void quieten(const Fd& bell) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto read = ::read(bell.get(), &count, sizeof count);
+}
 
 std::string list_of(const std::vector<Endpoint>& endpoints) {
   std::string text;
@@ -49,20 +68,27 @@ struct EtcdBoard::Impl {
 
   void run();
   bool turn();
+  void watch_if_following();
+  void rest(bool is_in_trouble);
+  void read_watch();
   void in_trouble(const std::string& what);
   void tell(std::vector<BoardEvent> news);
   [[nodiscard]] EtcdWrites waiting_writes();
   void forget_written(const EtcdWrites& writes, const std::vector<BoardEvent>& news);
 
   EtcdBoardOptions options;
-  Fd bell;                    // readable while there are events
-  EtcdMembership membership;  // the thread's
+  Fd bell;   // readable while there are events
+  Fd asked;  // readable while something was asked of the thread
+  // The thread's:
+  EtcdMembership membership;
+  Fd watch;                      // wakes it early
+  bool watch_is_open = false;    // etcd has agreed
+  Clock::time_point watch_at{};  // not before
   Clock::time_point answered = Clock::now();
   bool has_answered = false;
   Clock::time_point tell_at = Clock::now() + kTellWaitingEvery;
 
   std::mutex mutex;
-  std::condition_variable woken;
   bool stopping = false;
   EtcdWrites writes;  // not written yet
   int terms_told = 0;
@@ -73,9 +99,9 @@ struct EtcdBoard::Impl {
 
 EtcdBoard::Impl::Impl(EtcdBoardOptions given)
     : options(std::move(given)),
-      bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      membership(options.endpoints, options.prefix, options.agent) {
-  if (!bell) throw limit_fault("etcd cannot be watched", errno);
+      bell(new_bell()),
+      asked(new_bell()),
+      membership(options.endpoints, options.prefix, options.agent, options.times.state_life) {
   const BlockedSignals blocked;  // the thread must not take signals meant for the launcher
   thread = std::thread([this] { run(); });
 }
@@ -85,7 +111,7 @@ EtcdBoard::Impl::~Impl() {
     const std::lock_guard lock(mutex);
     stopping = true;
   }
-  woken.notify_all();
+  ring(asked);
   thread.join();
 }
 
@@ -112,18 +138,53 @@ bool EtcdBoard::Impl::turn() {
     answered = Clock::now();
     has_answered = true;
     forget_written(now, news);
+    watch_if_following();
   } catch (const EtcdTrouble& error) {
     membership.judge_silence(news);
     trouble = error.what();
   }
   if (!news.empty()) tell(std::move(news));
   if (!trouble.empty()) in_trouble(trouble);
-  std::unique_lock lock(mutex);
-  const auto has_work = [&] {
-    return stopping || (trouble.empty() && (writes.record || writes.state));
-  };
-  woken.wait_for(lock, options.times.look, has_work);
+  rest(!trouble.empty());
+  const std::lock_guard lock(mutex);
   return !stopping;
+}
+
+/// A leader looks at all records often; the others need only know that the leader or the state is
+/// another one. Where no watch can be had they look often, too.
+void EtcdBoard::Impl::watch_if_following() {
+  if (membership.leads()) watch.reset();
+  if (membership.leads() || watch || Clock::now() < watch_at) return;
+  watch_at = Clock::now() + kWatchAgain;
+  watch_is_open = false;
+  try {
+    watch = membership.watch();
+  } catch (const EtcdTrouble&) {  // the next turn shows what it is
+  }
+}
+
+/// Until something is asked for or told, or it is time to look.
+void EtcdBoard::Impl::rest(bool is_in_trouble) {
+  const bool is_watched = watch && !is_in_trouble;
+  const bool is_told = is_watched && watch_is_open;
+  const auto until = Clock::now() + (is_told ? options.times.watched : options.times.look);
+  std::array<pollfd, 2> polls{
+      {{asked.get(), POLLIN, 0}, {is_watched ? watch.get() : -1, POLLIN, 0}}};
+  ::poll(polls.data(), polls.size(), poll_timeout_ms(until));
+  quieten(asked);
+  if (polls[1].revents != 0) read_watch();
+}
+
+/// What it says is a reason to look, no more.
+void EtcdBoard::Impl::read_watch() {
+  std::array<char, 4096> piece;
+  ssize_t count = 0;
+  while ((count = ::recv(watch.get(), piece.data(), piece.size(), 0)) > 0) {
+    const std::string_view said(piece.data(), static_cast<std::size_t>(count));
+    if (!watch_is_open && !said.starts_with("HTTP/1.1 200 ")) return watch.reset();
+    watch_is_open = true;
+  }
+  if (count == 0 || (errno != EAGAIN && errno != EINTR)) watch.reset();
 }
 
 EtcdWrites EtcdBoard::Impl::waiting_writes() {
@@ -145,8 +206,7 @@ void EtcdBoard::Impl::forget_written(const EtcdWrites& written,
 void EtcdBoard::Impl::tell(std::vector<BoardEvent> news) {
   const std::lock_guard lock(mutex);
   for (BoardEvent& event : news) events.push_back(std::move(event));
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(bell.get(), &one, sizeof one);
+  ring(bell);
 }
 
 void EtcdBoard::Impl::in_trouble(const std::string& what) {
@@ -173,7 +233,7 @@ void EtcdBoard::publish(const std::string& record) {
     impl_->writes.record = record;
     impl_->writes.published = Clock::now();
   }
-  impl_->woken.notify_all();
+  ring(impl_->asked);
 }
 
 void EtcdBoard::announce(const std::string& state) {
@@ -182,15 +242,14 @@ void EtcdBoard::announce(const std::string& state) {
     impl_->writes.state = state;
     impl_->writes.term = impl_->terms_told;
   }
-  impl_->woken.notify_all();
+  ring(impl_->asked);
 }
 
 std::vector<BoardEvent> EtcdBoard::wait(Deadline until, int wake_fd) {
   while (true) {
     {
       const std::lock_guard lock(impl_->mutex);
-      std::uint64_t count = 0;
-      [[maybe_unused]] const auto rung = ::read(impl_->bell.get(), &count, sizeof count);
+      quieten(impl_->bell);
       for (const BoardEvent& event : impl_->events) {
         if (event.kind == BoardEvent::Kind::leading) ++impl_->terms_told;
       }

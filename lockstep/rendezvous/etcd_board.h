@@ -7,14 +7,17 @@
 
 #include "lockstep/rendezvous/board.h"
 #include "lockstep/rendezvous/endpoint.h"
+#include "lockstep/rendezvous/etcd_membership.h"
 #include "lockstep/rendezvous/note_limit.h"
 
 namespace lockstep::rendezvous {
 
 struct EtcdBoardTimes {
-  std::chrono::milliseconds look{100};     // between looks at what others wrote
-  std::chrono::milliseconds first{8'000};  // for the first answer of any server
-  std::chrono::milliseconds lost{60'000};  // without an answer later
+  std::chrono::milliseconds look{100};       // between looks at what others wrote,
+  std::chrono::milliseconds watched{1'000};  // and while etcd tells that there is something
+  std::chrono::milliseconds first{8'000};    // for the first answer of any server
+  std::chrono::milliseconds lost{60'000};    // without an answer later
+  std::chrono::seconds state_life{kStateLife};
 };
 
 struct EtcdBoardOptions {
@@ -27,7 +30,8 @@ struct EtcdBoardOptions {
 
 /// Below the prefix: "agents/<id>" (a lease of three seconds, kept alive by publish()), "leader"
 /// (the same lease; who made it leads until it ends) and "state", which only the maker of the
-/// present "leader" can write: that is part of the transaction.
+/// present "leader" can write: that is part of the transaction. It has a lease of its own, which
+/// the leader keeps: nothing of a job stays for ever.
 class EtcdBoard final : public Board {
  public:
   /// Asks nothing yet; requests are made by a thread of its own.

@@ -1,10 +1,14 @@
 #include "lockstep/rendezvous/etcd_board.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
-#include <functional>
+#include <array>
 #include <memory>
+#include <optional>
+#include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/rendezvous/etcd_membership.h"
@@ -14,6 +18,7 @@
 namespace lockstep::rendezvous {
 namespace {
 
+using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using Clock = std::chrono::steady_clock;
@@ -21,7 +26,7 @@ using Kind = BoardEvent::Kind;
 
 /// One etcd for all tests of this file; each takes a prefix of its own.
 class EtcdBoardTest : public testing::Test {
- protected:
+ public:
   static void SetUpTestSuite() { server_ = std::make_unique<test::EtcdServer>(); }
   static void TearDownTestSuite() { server_.reset(); }
   static test::EtcdServer& server() { return *server_; }
@@ -29,6 +34,7 @@ class EtcdBoardTest : public testing::Test {
   [[nodiscard]] static std::string prefix() {
     return std::string("test/") + testing::UnitTest::GetInstance()->current_test_info()->name();
   }
+  [[nodiscard]] static std::vector<Endpoint> endpoints() { return server().endpoints(); }
   [[nodiscard]] static EtcdBoardOptions options_of(const std::string& agent) {
     return {server().endpoints(), prefix(), agent, {}, {}};
   }
@@ -126,9 +132,68 @@ TEST_F(EtcdBoardTest, WhenTheLeaderIsKilledAnotherGoesOnFromTheLastState) {
   EXPECT_LT(Clock::now() - start, 5s);
   EXPECT_GT(Clock::now() - start, 2500ms) << "before the killed agent's ranks had to end";
   EXPECT_EQ(leading->bytes, "state 7");
-  const BoardEvent* gone = b.wait_for(Kind::gone, "killed");
-  ASSERT_NE(gone, nullptr);
-  EXPECT_TRUE(gone->proven);
+  ASSERT_NE(b.wait_for(Kind::listed), nullptr);
+  EXPECT_EQ(find_in(b.told, Kind::record, "killed"), nullptr) << "its lease has ended";
+}
+
+/// A key as it stands, by a client of its own.
+std::optional<std::string> value_of(const std::string& key) {
+  EtcdClient client(EtcdBoardTest::endpoints());
+  const EtcdAnswer answer = client.transact({}, {{EtcdOperation::Kind::range, key}}, {});
+  if (answer.ranges.at(0).empty()) return std::nullopt;
+  return answer.ranges.at(0)[0].value;
+}
+
+TEST_F(EtcdBoardTest, TheStateStaysWhileSomebodyLeadsAndGoesAWhileAfter) {
+  EtcdBoardOptions options = options_of("a");
+  options.times.state_life = 2s;
+  std::optional<Agent> a(std::in_place, options);
+  ASSERT_NE(a->wait_for(Kind::leading), nullptr);
+  a->board->announce("state 1");
+  ASSERT_NE(a->wait_for(Kind::state), nullptr);
+  for (const auto end = Clock::now() + 5s; Clock::now() < end;) a->look();
+  EXPECT_EQ(value_of(prefix() + "/state"), "state 1");
+  a.reset();
+  EXPECT_TRUE(test::eventually([&] { return !value_of(prefix() + "/state"); }));
+}
+
+TEST_F(EtcdBoardTest, AWatchTellsThatTheStateHasChanged) {
+  EtcdClient client(server().endpoints());
+  const std::string state = prefix() + "/state";
+  const Fd watch = client.watch(prefix() + "/leader", state + '\0');
+  const auto has_news = [&] {
+    pollfd ready{watch.get(), POLLIN, 0};
+    if (::poll(&ready, 1, 5000) <= 0) return false;
+    std::array<char, 4096> said;
+    return ::recv(watch.get(), said.data(), said.size(), 0) > 0;
+  };
+  EXPECT_TRUE(has_news()) << "etcd agrees";
+  (void)client.transact({}, {{EtcdOperation::Kind::put, prefix() + "/agents/x", "not of these"}},
+                        {});
+  (void)client.transact({}, {{EtcdOperation::Kind::put, state, "1"}}, {});
+  EXPECT_TRUE(has_news());
+  pollfd quiet{watch.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&quiet, 1, 100), 0) << "nothing else was written";
+}
+
+TEST_F(EtcdBoardTest, AFollowerHearsOfAStateLongBeforeItLooksByItself) {
+  Agent a(options_of("a"));
+  ASSERT_NE(a.wait_for(Kind::leading), nullptr);
+  EtcdBoardOptions options = options_of("b");
+  options.times.watched = 1min;
+  EtcdBoard b(options);
+  b.publish("the only one");
+  std::vector<BoardEvent> told;
+  const auto hears = [&](const std::string& state) {
+    a.board->announce(state);
+    for (const auto end = Clock::now() + 10s; Clock::now() < end;) {
+      a.look();
+      for (auto& event : b.wait(Clock::now(), -1)) told.push_back(std::move(event));
+      if (find_in(told, Kind::state, {}, state) != nullptr) return true;
+    }
+    return false;
+  };
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(hears("state " + std::to_string(i))) << i;
 }
 
 TEST_F(EtcdBoardTest, WhoLeavesIsReplacedAtOnce) {
@@ -245,6 +310,38 @@ TEST(EtcdBoard, NoEtcdIsSaidWithTheReason) {
   EXPECT_EQ(mute.code, "LS-3065");
   EXPECT_NE(mute.what.find("127.0.0.1:" + std::to_string(silent.port)), std::string::npos)
       << mute.what;
+}
+
+TEST(EtcdBoard, AServerThatSpeaksTlsOnlyIsToldAtOnceWithWhatToDo) {
+  for (const std::string& says :
+       {std::string("HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS "
+                    "server.\n"),
+        std::string("\x15\x03\x01\x00\x02\x02\x46", 7),
+        std::string()}) {  // etcd itself: it answers nothing but the beginning of TLS
+    const Listener listener = listen_on("127.0.0.1", 0);
+    std::thread server([&] {
+      for (const bool is_last : {!says.empty(), true}) {
+        pollfd ready{listener.fd.get(), POLLIN, 0};
+        ::poll(&ready, 1, 5000);
+        const Fd client(::accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        std::array<char, 4096> request;
+        (void)::recv(client.get(), request.data(), request.size(), 0);
+        const std::string answer = says.empty() && is_last && request[0] == 0x16
+                                       ? std::string("\x15\x03\x03\x00\x02\x02\x28", 7)
+                                       : says;
+        (void)::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+        if (is_last) return;
+      }
+    });
+    const auto start = Clock::now();
+    EtcdBoard board({{{"127.0.0.1", listener.port}}, "p", "a", {}, {}});
+    const Problem problem =
+        test::problem_of<EnvironmentFault>([&] { (void)board.wait(Clock::now() + 10s, -1); });
+    server.join();
+    EXPECT_LT(Clock::now() - start, 2s);
+    EXPECT_EQ(problem.code, "LS-3066");
+    EXPECT_NE(problem.fix.find("--listen-client-urls"), std::string::npos);
+  }
 }
 
 }  // namespace

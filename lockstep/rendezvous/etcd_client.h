@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/fd.h"
 #include "lockstep/rendezvous/endpoint.h"
 
 namespace lockstep::rendezvous {
@@ -62,7 +63,8 @@ class EtcdClient {
   EtcdClient& operator=(const EtcdClient&) = delete;
   ~EtcdClient();
 
-  /// \throws EtcdTrouble as all that follow. \returns the lease's id.
+  /// \throws EtcdTrouble as all that follow; EnvironmentFault (LS-3066) where TLS is wanted.
+  /// \returns the lease's id.
   [[nodiscard]] std::int64_t grant_lease(std::chrono::seconds time_to_live);
   /// False when the lease has ended.
   [[nodiscard]] bool keep_lease(std::int64_t lease);
@@ -70,6 +72,9 @@ class EtcdClient {
   [[nodiscard]] EtcdAnswer transact(const std::vector<EtcdCondition>& conditions,
                                     const std::vector<EtcdOperation>& then,
                                     const std::vector<EtcdOperation>& otherwise);
+  /// A connection of its own on which bytes come at once, and whenever a key from `first` on and
+  /// before `end` is written or removed. It does not block; its end is that of the watch.
+  [[nodiscard]] Fd watch(const std::string& first, const std::string& end);
 
  private:
   struct Impl;

@@ -16,12 +16,13 @@ constexpr char kLeft = 'L';
 }  // namespace
 
 EtcdMembership::EtcdMembership(std::vector<Endpoint> endpoints, const std::string& prefix,
-                               std::string agent)
+                               std::string agent, std::chrono::seconds state_life)
     : client_(std::move(endpoints)),
       agents_key_(prefix + "/agents/"),
       leader_key_(prefix + "/leader"),
       state_key_(prefix + "/state"),
-      agent_(std::move(agent)) {}
+      agent_(std::move(agent)),
+      state_life_(state_life) {}
 
 EtcdOperation EtcdMembership::put_record(const std::string& record) const {
   return {EtcdOperation::Kind::put, agents_key_ + agent_, kHere + record, lease_};
@@ -86,9 +87,10 @@ void EtcdMembership::begin_leading(std::int64_t since, const std::vector<EtcdKey
   ++terms_;
   records_revision_ = 0;
   agents_.clear();
-  // Whose record is not there any more has lost its lease.
-  const std::string before = std::exchange(leader_, agent_);
-  if (!before.empty() && before != agent_) agents_[before] = {};
+  leader_ = agent_;
+  state_.clear();
+  state_waits_ = false;
+  state_lease_ = 0;
   if (!state.empty()) state_revision_ = state[0].mod_revision;
   events.push_back({BoardEvent::Kind::leading, agent_, state.empty() ? "" : state[0].value});
   lead({}, events);
@@ -97,7 +99,12 @@ void EtcdMembership::begin_leading(std::int64_t since, const std::vector<EtcdKey
 void EtcdMembership::lead(const EtcdWrites& writes, std::vector<BoardEvent>& events) {
   std::vector<EtcdOperation> operations;
   if (writes.state && writes.term == terms_) {
-    operations.push_back({EtcdOperation::Kind::put, state_key_, *writes.state});
+    state_ = *writes.state;
+    state_waits_ = true;
+  }
+  if (!state_.empty()) keep_state_lease();
+  if (state_waits_) {
+    operations.push_back({EtcdOperation::Kind::put, state_key_, state_, state_lease_});
   }
   if (writes.record) operations.push_back(put_record(*writes.record));
   operations.push_back(range_of(state_key_));
@@ -114,9 +121,23 @@ void EtcdMembership::lead(const EtcdWrites& writes, std::vector<BoardEvent>& eve
     return follow(writes, events);
   }
   if (writes.record) has_record_ = true;
+  state_waits_ = false;
   see_state(answer.ranges.at(0), events);
   see_records(answer.ranges.at(1), answer.ranges.at(2), events);
-  records_revision_ = answer.revision;
+  if (std::exchange(records_revision_, answer.revision) == 0) {
+    events.push_back({BoardEvent::Kind::listed, {}, {}});
+  }
+}
+
+/// It is asked for seldom, and always long before it would end.
+void EtcdMembership::keep_state_lease() {
+  const auto now = Clock::now();
+  if (state_lease_ != 0 && now < state_kept_ + state_life_ / 6) return;
+  if (state_lease_ == 0 || !client_.keep_lease(state_lease_)) {
+    state_lease_ = client_.grant_lease(state_life_);
+    state_waits_ = true;
+  }
+  state_kept_ = now;
 }
 
 void EtcdMembership::stop_leading(std::vector<BoardEvent>& events) {

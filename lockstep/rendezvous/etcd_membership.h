@@ -20,9 +20,15 @@ struct EtcdWrites {
   int term = 0;  // in which the state was announced: how often this agent had begun to lead
 };
 
+/// Longer than agents go on without an answer of etcd (EtcdBoardTimes::lost), so that no job loses
+/// its state; short enough that one which has ended leaves nothing behind.
+inline constexpr std::chrono::seconds kStateLife{120};
+
 class EtcdMembership {
  public:
-  EtcdMembership(std::vector<Endpoint> endpoints, const std::string& prefix, std::string agent);
+  /// \param state_life of the state once no leader keeps it any more.
+  EtcdMembership(std::vector<Endpoint> endpoints, const std::string& prefix, std::string agent,
+                 std::chrono::seconds state_life = kStateLife);
 
   /// A few requests; adds what is to be told. \throws EtcdTrouble: nothing is lost, the turn can be
   /// taken again with the same.
@@ -30,6 +36,10 @@ class EtcdMembership {
   /// After a while without an answer somebody else may lead.
   void judge_silence(std::vector<BoardEvent>& events);
   void leave();
+  [[nodiscard]] bool leads() const { return leading_since_ != 0; }
+  /// Bytes come when the leader or the state is written; what then stands there a turn tells.
+  /// \throws EtcdTrouble
+  [[nodiscard]] Fd watch() { return client_.watch(leader_key_, state_key_ + '\0'); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -44,6 +54,7 @@ class EtcdMembership {
   void begin_leading(std::int64_t since, const std::vector<EtcdKey>& state,
                      std::vector<BoardEvent>& events);
   void lead(const EtcdWrites& writes, std::vector<BoardEvent>& events);
+  void keep_state_lease();
   void stop_leading(std::vector<BoardEvent>& events);
   void see_leader(const std::vector<EtcdKey>& keys, std::vector<BoardEvent>& events);
   void see_state(const std::vector<EtcdKey>& keys, std::vector<BoardEvent>& events);
@@ -57,6 +68,7 @@ class EtcdMembership {
   std::string leader_key_;
   std::string state_key_;
   std::string agent_;
+  std::chrono::seconds state_life_;
 
   std::int64_t lease_ = 0;
   Clock::time_point kept_{};        // when the request was made that kept the lease last
@@ -66,6 +78,10 @@ class EtcdMembership {
   std::int64_t leading_since_ = 0;  // revision at which this agent made "leader"; 0 = it did not
   std::string leader_;              // who leads, as far as is known
   bool leader_told_ = false;
+  std::string state_;             // of a leader: what it announced last in this term
+  bool state_waits_ = false;      // to be written
+  std::int64_t state_lease_ = 0;  // of a leader
+  Clock::time_point state_kept_{};
   std::int64_t state_revision_ = 0;     // seen
   std::int64_t records_revision_ = 0;   // seen, of a leader
   std::map<std::string, Seen> agents_;  // of a leader

@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kDescriptor = "fd:";
 constexpr std::size_t kHexBytes = 64;
 constexpr mode_t kOthers = 0077;
+constexpr mode_t kReadByGroup = 0040;
+constexpr uid_t kRoot = 0;
 
 /// How to complain about the secret: whoever named it made the mistake, else the machine has it.
 struct Where {
@@ -111,12 +113,8 @@ Secret from_file(const std::string& path, bool named) {
   if (!S_ISREG(info.st_mode)) {
     where.fail("this is not a file", "name a file that holds the job's secret, or fd:N");
   }
-  if (info.st_uid != ::geteuid()) {
-    where.fail("the file belongs to user " + std::to_string(info.st_uid) + ", not to this one",
-               "make a copy of your own: install -m 600 FILE COPY");
-  }
-  if ((info.st_mode & kOthers) != 0) {
-    where.fail("others may read or write the file", "chmod 600 " + path);
+  if (const auto trouble = why_not_private(path, info.st_uid, info.st_mode, ::geteuid())) {
+    where.fail(trouble->what, trouble->fix);
   }
   return secret_in(read_up(fd.get(), where), where);
 }
@@ -149,6 +147,23 @@ Secret random_secret() {
     Where{"this machine", false}.fail_with_errno("the kernel gives no random bytes");
   }
   return secret;
+}
+
+std::optional<NotPrivate> why_not_private(const std::string& path, uid_t owner, mode_t mode,
+                                          uid_t self) {
+  if (owner != self && owner != kRoot) {
+    return NotPrivate{"the file belongs to user " + std::to_string(owner) + ", not to this one",
+                      "make a copy of your own: install -m 600 FILE COPY"};
+  }
+  const mode_t forbidden = owner == kRoot ? kOthers & ~kReadByGroup : kOthers;
+  if ((mode & forbidden) == 0) return std::nullopt;
+  NotPrivate trouble{"others may read or write the file", "chmod 600 " + path};
+  if (owner == kRoot) {
+    trouble.fix +=
+        "; of a Secret that Kubernetes mounts: defaultMode: 0400 in its volume, and "
+        "securityContext: {fsGroup: 1000} in the pod where its user is not root";
+  }
+  return trouble;
 }
 
 Secret load_secret(const SecretSource& source) {

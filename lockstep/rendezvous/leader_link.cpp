@@ -31,6 +31,15 @@ bool is_another_lockstep(int pid) {
          pid != static_cast<int>(::getpid());
 }
 
+/// Whether ranks may have been started by a state; what cannot be read says nothing against it.
+bool has_begun(const std::string& state) {
+  try {
+    return !state.empty() && state_from(state).generation > 0;
+  } catch (const BadData&) {
+    return true;
+  }
+}
+
 std::string leader_for_people(const std::string& state) {
   try {
     return state_from(state).leader_name + ", which leads this job,";
@@ -137,7 +146,7 @@ void LeaderLink::take(Frame& frame, std::vector<BoardEvent>& events) {
 
 void LeaderLink::welcome(const std::string& payload, std::vector<BoardEvent>& events) {
   const std::string lineage = payload.substr(0, kLineageBytes);
-  if (was_joined() && lineage != lineage_) {
+  if (was_joined() && lineage != lineage_ && has_begun(last_state_)) {
     fail("LS-3064",
          "the agent that led this job has ended, and another start of the job is led there",
          "start the agents of all hosts again");

@@ -69,7 +69,7 @@ void Member::heard(double published_s) {
 void Member::follow(const std::shared_ptr<const JobState>& state, Outputs& out) {
   if (state_ && state->version <= state_->version) return;
   if (const Refusal* refusal = state->refusal_of(own_.agent.id)) {
-    if (refusal->problem.code.empty() && state->verdict) return end_with(*state->verdict);
+    if (refusal->problem.code.empty() && state->verdict) return end_as(*state->verdict);
     return end_with({refusal->exit, {}, {}, refusal->problem.what}, refusal->problem);
   }
   const bool is_other_job =
@@ -82,7 +82,21 @@ void Member::follow(const std::shared_ptr<const JobState>& state, Outputs& out) 
   own_.version = state->version;
   if (own_.generation != state->generation) has_news_ = true;
   own_.generation = state->generation;
-  if (state->phase == Phase::ended) end_with(*state->verdict);
+  if (state->phase == Phase::ended) end_as(*state->verdict);
+}
+
+/// Of the environment a verdict without a rank is of one thing: hosts that did not come.
+void Member::end_as(const Verdict& verdict) {
+  if (verdict.exit != Exit::environment || verdict.first) return end_with(verdict);
+  end_with(verdict, Problem{"LS-3068", "--nnodes", verdict.because,
+                            "start the launchers of the hosts that are missing, with the same "
+                            "--rdzv-endpoint and --rdzv-id, or let fewer be enough: --nnodes "
+                            "MIN:MAX"});
+}
+
+void Member::end_for(const char* code, const std::string& what, const std::string& fix) {
+  const std::string where = state_ ? state_->leader_name : name_of(own_.agent);
+  end_with({Exit::environment, {}, {}, what}, Problem{code, where, what, fix});
 }
 
 void Member::rank_failing(const Failure& failure) {
@@ -98,6 +112,7 @@ void Member::ranks_ended(const RoundEnd& end, double now_s) {
   const bool has_failed = own_.ranks.kind == Kind::failing && !is_fenced_;
   own_.ranks.kind = has_failed ? Kind::failed : kind_of(end, is_fenced_);
   own_.ranks.saved = end.saved;
+  is_unsaved_ = !end.saved && end.kind != RoundEnd::Kind::succeeded;
   own_.ranks.step = end.step;
   if (end.kind == RoundEnd::Kind::failed) {
     own_.ranks.failures = end.consequences;
@@ -119,10 +134,10 @@ void Member::ask_to_stop() {
 void Member::settle(double now_s, bool leads, bool may_finish, Outputs& out) {
   if (is_finished_) return;
   const NodeTimes& times = settings_.times;
-  if (now_s - last_step_s_ > kStoppedBeats * times.heartbeat_s) patient_from_s_ = now_s;
-  last_step_s_ = now_s;
+  const double gap_s = now_s - std::exchange(last_step_s_, now_s);
+  if (gap_s > kStoppedBeats * times.heartbeat_s) patient_from_s_ = now_s;
   wake_at_s_ = kNever;
-  fence_if_due(now_s, out);
+  fence_if_due(now_s, gap_s, out);
   if (state_ && !finish_) obey(now_s, out);
   if (has_live_ranks()) waits_since_s_ = now_s;
   judge_leader(now_s, leads);
@@ -132,15 +147,16 @@ void Member::settle(double now_s, bool leads, bool may_finish, Outputs& out) {
   publish_if_due(now_s, out);
 }
 
-void Member::fence_if_due(double now_s, Outputs& out) {
+void Member::fence_if_due(double now_s, double gap_s, Outputs& out) {
   if (!has_live_ranks()) return;
   if (now_s < fence_at_s()) return wake_by(fence_at_s());
   if (is_fenced_) return;
   is_fenced_ = true;
-  stop_ranks(true,
-             "nothing was heard of the other hosts for " + seconds(settings_.times.fence_s) +
-                 ": this host may no longer be part of the job",
-             out);
+  const double fence_s = settings_.times.fence_s;
+  const std::string why = gap_s + settings_.times.heartbeat_s >= fence_s
+                              ? "this launcher stood still for " + seconds(gap_s)
+                              : "nothing was heard of the other hosts for " + seconds(fence_s);
+  stop_ranks(true, why + ": this host may no longer be part of the job", out);
 }
 
 bool Member::has_seat_to_take() const {
@@ -209,11 +225,21 @@ bool Member::may_take_over(double now_s) const { return !state_ || is_answered(n
 void Member::give_up_leader(double now_s) {
   const double silence_s = now_s - answered_s_.value_or(waits_since_s_);
   const std::string leader = state_ ? state_->leader_name : "nobody";
-  end_with({Exit::environment,
-            {},
-            {},
-            leader + ", the host that leads the job, has not been heard for " + seconds(silence_s) +
-                ": it has gone, or the network between is cut. The job cannot go on here"});
+  end_for("LS-3064",
+          leader + ", the host that leads the job, has not been heard for " + seconds(silence_s) +
+              ": it has gone, or the network between is cut. The job cannot go on here",
+          "see on that host why its launcher has ended or stands still; a job outlives its "
+          "leader's host with --rdzv-backend etcd");
+}
+
+/// The job has ended and this agent slept through it, or what the board kept was lost: on its own
+/// it must not begin anew.
+void Member::board_has_forgotten() {
+  end_for(
+      "LS-3069",
+      "nothing is known any more of the job where its hosts meet: it has ended while this host "
+      "was away, or its keys were removed",
+      "see how the job ended on the other hosts; where it did not, start it again on all hosts");
 }
 
 void Member::judge_leader(double now_s, bool leads) {
@@ -230,10 +256,10 @@ void Member::judge_leader(double now_s, bool leads) {
   const double give_up_s = heard_s + settings_.join_timeout_s + (answered_s_ ? 0 : kBoardFirstS);
   wake_by(give_up_s);
   if (now_s < give_up_s) return;
-  end_with({Exit::environment,
-            {},
-            {},
-            "no agent that leads the job was heard for " + seconds(settings_.join_timeout_s)});
+  end_for("LS-3064",
+          "no agent that leads the job was heard for " + seconds(settings_.join_timeout_s),
+          "see that the launchers of the other hosts run, and that this host reaches the place "
+          "where they meet");
 }
 
 /// An agent that was asked to stop goes when its ranks have ended and the others know.
@@ -252,8 +278,7 @@ void Member::leave_if_possible(double now_s, bool leads) {
     // The leader's host takes the board along: the job ends first.
     if (!others_know || is_awaited || (leads && settings_.ends_with_leader)) return;
   }
-  const bool was_saved = own_.ranks.saved || own_.ranks.kind == Kind::none;
-  end_with({was_saved ? Exit::requeue : Exit::failed, {}, {}, "this launcher was asked to stop"});
+  end_with({is_unsaved_ ? Exit::failed : Exit::requeue, {}, {}, "this launcher was asked to stop"});
 }
 
 void Member::end_with(Verdict verdict, std::optional<Problem> refusal) {

@@ -27,6 +27,9 @@ class Member {
   /// Whether what it knows is new enough to go on from when its board goes with the leader.
   [[nodiscard]] bool may_take_over(double now_s) const;
   void give_up_leader(double now_s);
+  [[nodiscard]] bool knows_of_a_round() const { return state_ && state_->generation > 0; }
+  /// There is no leader, and the state that this agent followed is not on the board any more.
+  void board_has_forgotten();
   /// This agent may not take part.
   void refuse(const Problem& problem) { end_with({Exit::usage, {}, {}, problem.what}, problem); }
   /// Does what is due. \param leads this agent, so that it ends only when the others know how.
@@ -47,9 +50,12 @@ class Member {
   void obey(double now_s, Outputs& out);
   void take_seat(double now_s, Outputs& out);
   void stop_ranks(bool at_once, const std::string& because, Outputs& out);
-  void fence_if_due(double now_s, Outputs& out);
+  /// \param gap_s since the last step: a long one is of a process that was stopped.
+  void fence_if_due(double now_s, double gap_s, Outputs& out);
   void judge_leader(double now_s, bool leads);
   void leave_if_possible(double now_s, bool leads);
+  void end_as(const Verdict& verdict);
+  void end_for(const char* code, const std::string& what, const std::string& fix);
   void end_with(Verdict verdict, std::optional<Problem> refusal = std::nullopt);
   void finish_if_possible(bool leads, bool may_finish, Outputs& out);
   void tell_what_is_waited_for(double now_s, bool leads, Outputs& out);
@@ -65,6 +71,7 @@ class Member {
   Told told_ = Told::nothing;  // the ranks that run
   bool has_news_ = true;       // in own_, since record_
   bool is_fenced_ = false;     // the ranks that run were killed for that
+  bool is_unsaved_ = false;    // what the ranks that ran last had done
   bool is_finished_ = false;
   std::optional<Finish> finish_;      // once no ranks run
   std::optional<double> answered_s_;  // when the newest answered record was published

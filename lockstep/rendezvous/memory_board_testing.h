@@ -96,6 +96,7 @@ class MemoryBoard final : public Board {
     for (const auto& [id, board] : hub_.boards_) {
       if (!board->record_.empty()) push({BoardEvent::Kind::record, id, board->record_});
     }
+    push({BoardEvent::Kind::listed, {}, {}});
   }
   void tell_leader(BoardEvent event) {
     const auto leader = hub_.boards_.find(hub_.leader_);

@@ -46,6 +46,10 @@ void Node::take(double /*now_s*/, const AgentGone& gone, Outputs& /*out*/) {
   if (coordinator_) coordinator_->host_gone(gone);
 }
 
+void Node::take(double /*now_s*/, const AllListed& /*listed*/, Outputs& /*out*/) {
+  if (coordinator_) coordinator_->all_listed();
+}
+
 void Node::take(double /*now_s*/, const StateCame& came, Outputs& out) {
   member_.follow(came.state, out);
 }
@@ -56,10 +60,14 @@ void Node::take(double now_s, const Leading& leading, Outputs& out) {
   if (settings_.ends_with_leader && !member_.may_take_over(now_s)) {
     return member_.give_up_leader(now_s);
   }
+  if (!leading.last && member_.knows_of_a_round()) return member_.board_has_forgotten();
   const bool had_seat = member_.record()->ranks.kind != RanksReport::Kind::none;
   const Part part = had_seat ? Part::seated : member_.state() ? Part::follows : Part::none;
   if (leading.last) member_.follow(leading.last, out);
   coordinator_.emplace(settings_, leading.last, part, member_.record(), now_s);
+  if (leading.led_until_s + settings_.times.lost_s > now_s) {
+    coordinator_->outwait(leading.led_until_s, now_s, out);
+  }
 }
 
 void Node::take(double /*now_s*/, const NotLeading& /*not_leading*/, Outputs& /*out*/) {

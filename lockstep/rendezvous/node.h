@@ -32,6 +32,7 @@ class Node {
   void take(double now_s, const RecordCame& came, Outputs& out);
   void take(double now_s, const RecordUnreadable& unreadable, Outputs& out);
   void take(double now_s, const AgentGone& gone, Outputs& out);
+  void take(double now_s, const AllListed& listed, Outputs& out);
   void take(double now_s, const StateCame& came, Outputs& out);
   void take(double now_s, const Leading& leading, Outputs& out);
   void take(double now_s, const NotLeading& not_leading, Outputs& out);

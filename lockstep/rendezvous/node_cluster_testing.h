@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,13 +57,18 @@ class Cluster {
     return number;
   }
 
-  void lead(int number, const std::shared_ptr<const JobState>& last) {
+  void lead(int number, const std::shared_ptr<const JobState>& last,
+            double led_until_s = -std::numeric_limits<double>::infinity()) {
     leader_ = number;
-    give(number, Leading{last});
+    give(number, Leading{last, led_until_s});
     for (const auto& member : members_) {
-      if (member->record) give(number, RecordCame{member->record});
+      if (member->record && !member->is_dead) give(number, RecordCame{member->record});
     }
+    if (!settings_.ends_with_leader) give(number, AllListed{});
   }
+
+  /// The board does: an agent that comes later is told of no state.
+  void forget() { state_.reset(); }
 
   void give(int number, const NodeInput& input) {
     Member& own = *members_.at(static_cast<std::size_t>(number));

@@ -185,6 +185,25 @@ TEST(Stopping, AnElasticJobGoesOnWithoutTheHostThatWasAsked) {
   EXPECT_EQ(cluster.seen(0).rounds.back().restart_count, 1);
 }
 
+TEST(Stopping, WhoLeftWithoutSavingSaysSoAlsoWhenTheOthersHaveGoneOn) {
+  for (const bool saved : {false, true}) {
+    Cluster cluster(hosts(1, 2, 1));
+    start(cluster, 2);
+    cluster.mute(1, true);  // the answer to what it says now comes late
+    cluster.give(1, StopAsked{});
+    cluster.end_ranks(1, Kind::stopped_on_request, -1, saved);
+    cluster.tell_gone(1, true);
+    cluster.stop_all_told();
+    cluster.run_for(0.1);
+    ASSERT_EQ(cluster.state().generation, cluster.seen(0).rounds.back().generation);
+    ASSERT_GT(cluster.seen(0).rounds.back().generation, cluster.seen(1).rounds.back().generation);
+    cluster.mute(1, false);
+    cluster.run_for(1);
+    ASSERT_TRUE(cluster.seen(1).finish);
+    EXPECT_EQ(cluster.seen(1).finish->verdict.exit, saved ? Exit::requeue : Exit::failed);
+  }
+}
+
 TEST(Stopping, TheHostThatHasTheBoardTakesTheJobAlong) {
   NodeSettings settings = hosts(1, 2, 5);
   settings.ends_with_leader = true;

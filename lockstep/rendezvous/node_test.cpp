@@ -302,6 +302,26 @@ TEST(Loss, ALeaderThatWasStoppedItselfCallsNobodySilent) {
   EXPECT_FALSE(has(cluster.state().because, "silent")) << cluster.state().because;
 }
 
+TEST(Loss, WhereTheLeaderStoodStillItIsNotTheOthersWhoWereCutOff) {
+  Cluster cluster(hosts(2, 2, 1));
+  start(cluster, 2);
+  cluster.run_for(1);
+  cluster.stop_process(0, true);
+  cluster.mute(1, true);
+  cluster.run_for(6);
+  ASSERT_TRUE(cluster.seen(1).stop && cluster.seen(1).stop->at_once);
+  cluster.end_ranks(1, Kind::interrupted);
+  cluster.stop_process(0, false);
+  cluster.give(0, TimePassed{});
+  cluster.mute(1, false);
+  cluster.run_for(1);
+  ASSERT_TRUE(cluster.seen(0).stop);
+  EXPECT_TRUE(has(cluster.seen(0).stop->because, "this launcher stood still for 6."))
+      << cluster.seen(0).stop->because;
+  EXPECT_TRUE(has(cluster.state().because, "h0 (pid 100), which leads the job, stood still"))
+      << cluster.state().because;
+}
+
 TEST(Loss, OfTheLeaderEndsTheJobOnTheOthersWithinFiveSecondsWhereItIsTheBoard) {
   NodeSettings settings = hosts(2, 2, 3);
   settings.ends_with_leader = true;
@@ -317,6 +337,7 @@ TEST(Loss, OfTheLeaderEndsTheJobOnTheOthersWithinFiveSecondsWhereItIsTheBoard) {
   EXPECT_LT(cluster.seen(1).finish_at_s - lost_s, 5);
   EXPECT_EQ(cluster.seen(1).finish->verdict.exit, Exit::environment);
   EXPECT_TRUE(has(cluster.seen(1).finish->verdict.because, "h0 (pid 100), the host that leads"));
+  EXPECT_EQ(cluster.seen(1).finish->refusal.value_or(Problem{}).code, "LS-3064");
 }
 
 TEST(Leadership, AnotherAgentGoesOnFromTheLastState) {
@@ -347,7 +368,9 @@ TEST(Leadership, WhatAJobLeftWhoseAgentsHaveAllGoneDoesNotCountForTheNext) {
   dead.id = "dead";
   dead.host = "x";
   old->seats = {{dead, 0}};
-  Cluster cluster(hosts(1, 1, 3));
+  NodeSettings settings = hosts(1, 1, 3);
+  settings.ends_with_leader = true;
+  Cluster cluster(settings);
   cluster.wait_for_leader();
   const int agent = cluster.add("a");
   cluster.lead(agent, old);
@@ -357,6 +380,58 @@ TEST(Leadership, WhatAJobLeftWhoseAgentsHaveAllGoneDoesNotCountForTheNext) {
   ASSERT_EQ(cluster.rounds(agent), 1);
   EXPECT_EQ(cluster.seen(agent).rounds[0].generation, 8);
   EXPECT_EQ(cluster.seen(agent).rounds[0].restart_count, 0);
+}
+
+TEST(Leadership, AfterAnotherThatWasKilledNoRoundStartsBeforeItsRanksHaveSurelyEnded) {
+  Cluster cluster(hosts(2, 2));
+  cluster.wait_for_leader();
+  const int leader = cluster.add("a");
+  cluster.lead(leader, nullptr, cluster.now_s() - 1);
+  cluster.add("b");
+  cluster.run_for(2.9);
+  EXPECT_EQ(cluster.rounds(leader), 0);
+  ASSERT_EQ(cluster.seen(leader).notes.size(), 1U);
+  EXPECT_TRUE(has(cluster.seen(leader).notes[0], "another agent led this job here"));
+  cluster.run_for(0.2);
+  EXPECT_EQ(cluster.rounds(leader), 1);
+}
+
+TEST(Leadership, WhoLeadsAnewWaitsForRanksOfARoundThatItNeverHeardOf) {
+  Cluster cluster(hosts(1, 1, 1));
+  start(cluster, 1);
+  cluster.forget();
+  const int fresh = cluster.add("x");
+  cluster.lead(fresh, nullptr);
+  cluster.run_for(0.6);
+  EXPECT_EQ(cluster.rounds(fresh), 0);
+  ASSERT_TRUE(cluster.seen(0).stop);
+  cluster.stop_all_told();
+  cluster.run_for(0.2);
+  ASSERT_EQ(cluster.rounds(fresh), 1);
+  EXPECT_EQ(cluster.seen(fresh).rounds[0].generation, 2);
+}
+
+TEST(Leadership, AHostWithASeatThatIsNotListedIsKnownToBeGone) {
+  Cluster cluster(hosts(2, 3, 1));
+  start(cluster, 3);
+  cluster.kill(0);
+  cluster.lead(1, cluster.state_pointer());
+  cluster.stop_all_told();
+  cluster.run_for(0.1);
+  ASSERT_EQ(cluster.rounds(2), 2);
+  EXPECT_EQ(cluster.seen(2).rounds[1].seats.size(), 2U);
+}
+
+TEST(Leadership, NobodyBeginsAnewAJobThatTheBoardHasForgotten) {
+  Cluster cluster(hosts(1, 2, 1));
+  start(cluster, 2);
+  cluster.kill(0);
+  cluster.lead(1, nullptr);
+  ASSERT_TRUE(cluster.seen(1).stop);
+  cluster.stop_all_told();
+  ASSERT_TRUE(cluster.seen(1).finish);
+  EXPECT_EQ(cluster.seen(1).finish->verdict.exit, Exit::environment);
+  EXPECT_EQ(cluster.seen(1).finish->refusal.value_or(Problem{}).code, "LS-3069");
 }
 
 TEST(Leadership, AnAgentThatDiffersFromTheJobItCameToLeadRefusesItselfNotTheOthers) {

@@ -1,5 +1,6 @@
 // What goes into the rules of membership (rendezvous/node.h) and what comes out.
 #pragma once
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -57,8 +58,10 @@ struct StateCame {
   std::shared_ptr<const JobState> state;
 };
 struct Leading {
-  std::shared_ptr<const JobState> last;  // null = none was ever announced
+  std::shared_ptr<const JobState> last;  // null = none was ever announced, or the board forgot it
+  double led_until_s = -std::numeric_limits<double>::infinity();  // another agent, perhaps
 };
+struct AllListed {};  // all records that there are have been told: of other agents no ranks run
 struct NotLeading {};
 struct Heard {
   double published_s = 0;  // when the record was published that is answered, by this agent's clock
@@ -72,8 +75,9 @@ struct RanksEnded {
 struct StopAsked {};
 struct TimePassed {};
 
-using NodeInput = std::variant<TimePassed, RecordCame, RecordUnreadable, AgentGone, StateCame,
-                               Leading, NotLeading, Heard, RankFailing, RanksEnded, StopAsked>;
+using NodeInput =
+    std::variant<TimePassed, RecordCame, RecordUnreadable, AgentGone, AllListed, StateCame, Leading,
+                 NotLeading, Heard, RankFailing, RanksEnded, StopAsked>;
 
 // What comes out, to be done in this order.
 struct Publish {

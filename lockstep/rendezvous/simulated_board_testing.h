@@ -19,6 +19,8 @@ class Agents {
   [[nodiscard]] virtual bool is_alive(int agent) const = 0;  // its process is there
   [[nodiscard]] virtual bool is_host_up(int host) const = 0;
   [[nodiscard]] virtual const std::string& id_of(int agent) const = 0;
+  /// By the clock of its host.
+  [[nodiscard]] virtual double now_of(int agent) const = 0;
   /// Runs `action` as the agent's process: later, when it is stopped.
   virtual void run_as(int agent, std::function<void()> action) = 0;
   /// Only in run_as().
@@ -39,7 +41,10 @@ class SimulatedBoard {
   virtual void leave(int agent) = 0;
   /// The agent's process was killed, or its host, from where nothing more is sent.
   virtual void die(int agent) = 0;
-  /// Which start of the job's board the agent follows: with another one, it is another job.
+  /// What it kept is lost.
+  virtual void forget() {}
+  /// Which start of the job's board the agent follows: with another one, it is another job. Ranks
+  /// of two jobs must not live at the same time either.
   [[nodiscard]] virtual int lineage(int agent) = 0;
 };
 

@@ -62,17 +62,18 @@ void SimulatedJob::check_alone(int agent) {
     const bool is_double = setup_.has_node_ranks && one.host == process(agent).host &&
                            static_cast<int>(other) != agent && its.first == key.first;
     if (is_double) violate("two agents have one node rank");
-    if (its.first == key.first && its.second != key.second) {
+    if (its != key) {
       violate("two live groups: " + name(agent) + " has ranks of round " +
               std::to_string(key.second) + " and " + name(static_cast<int>(other)) + " of " +
-              std::to_string(its.second));
+              std::to_string(its.second) +
+              (its.first == key.first ? "" : ", of another start of the job"));
     }
   }
 }
 
 /// Who is refused is not who was there first.
 void SimulatedJob::check_refusal(int agent, const Finish& finish) {
-  if (!finish.refusal) return;
+  if (!finish.refusal || finish.verdict.exit == Exit::environment) return;
   ++result_.seen["refused " + finish.refusal->code];
   const Process& own = process(agent);
   const bool is_outside = setup_.has_node_ranks && own.host >= setup_.settings.max_nodes;

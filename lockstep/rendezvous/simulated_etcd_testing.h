@@ -49,7 +49,14 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
   void die(int agent) override {
     if (!agents_.is_host_up(agents_.host_of(agent))) client(agent).up->close();
   }
-  [[nodiscard]] int lineage(int /*agent*/) override { return 0; }
+  void forget() override {
+    leases_.clear();
+    state_.reset();
+    leader_ = -1;
+    ++term_;
+    ++lineage_;
+  }
+  [[nodiscard]] int lineage(int agent) override { return client(agent).lineage; }
 
  private:
   struct Client {
@@ -58,6 +65,7 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
     std::shared_ptr<Link> watch;  // does not keep the order of the answers
     std::uint64_t term = 0;       // the newest that the agent knows of
     bool is_leading = false;      // in that
+    int lineage = 0;              // of the newest state that it was told
   };
   struct Lease {
     RecordPointer record;
@@ -80,10 +88,10 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
     if (is_new) watch_lease(agent);
     if (leader_ < 0 && !record->finished) lead(agent);
     if (leader_ >= 0 && leader_ != agent) push_record(leader_, record);
-    client(agent).answers->send([=, this, news = news_for(agent), state = state_] {
+    client(agent).answers->send([=, this, news = news_for(agent)] {
       agents_.run_as(agent, [=, this] {
         take_news(agent, news);
-        if (state) agents_.tell(agent, StateCame{state});
+        if (news.state) tell_state(agent, news.state, news.lineage);
         agents_.tell(agent, Heard{published_s});
       });
     });
@@ -93,11 +101,16 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
   struct News {
     std::uint64_t term;
     bool leads;
-    int before;  // who led
     StatePointer state;
+    int lineage;
   };
   [[nodiscard]] News news_for(int agent) const {
-    return {term_, leader_ == agent, last_leader_, state_};
+    return {term_, leader_ == agent, state_, lineage_};
+  }
+
+  void tell_state(int agent, const StatePointer& state, int lineage) {
+    client(agent).lineage = lineage;
+    agents_.tell(agent, StateCame{state});
   }
 
   void take_news(int agent, const News& news) {
@@ -105,20 +118,25 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
     if (news.term <= own.term) return;
     own.term = news.term;
     if (std::exchange(own.is_leading, news.leads)) agents_.tell(agent, NotLeading{});
-    if (!news.leads) return;
-    agents_.tell(agent, Leading{news.state});
-    if (news.before < 0 || news.before == agent) return;
-    agents_.tell(agent, AgentGone{agents_.id_of(news.before), true});
+    if (news.leads) agents_.tell(agent, Leading{news.state});
   }
 
   void lead(int agent) {
-    last_leader_ = std::exchange(newest_leader_, agent);
     leader_ = agent;
     ++term_;
     push_news(agent);
     for (const auto& [other, lease] : leases_) {
       if (other != agent) push_record(agent, lease.record);
     }
+    push_listed(agent);
+  }
+
+  void push_listed(int to) {
+    client(to).watch->send([=, this, term = term_] {
+      agents_.run_as(to, [=, this] {
+        if (client(to).term == term) agents_.tell(to, AllListed{});
+      });
+    });
   }
 
   void push_news(int to) {
@@ -132,8 +150,8 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
   }
 
   void push_state(int to) {
-    client(to).watch->send([=, this, state = state_] {
-      agents_.run_as(to, [=, this] { agents_.tell(to, StateCame{state}); });
+    client(to).watch->send([=, this, state = state_, lineage = lineage_] {
+      agents_.run_as(to, [=, this] { tell_state(to, state, lineage); });
     });
   }
 
@@ -184,8 +202,7 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
   std::map<int, Lease> leases_;
   StatePointer state_;
   int leader_ = -1;
-  int newest_leader_ = -1;
-  int last_leader_ = -1;
+  int lineage_ = 0;         // how often it has forgotten all
   std::uint64_t term_ = 0;  // fences what an earlier leader announces
 };
 

@@ -43,10 +43,11 @@ void SimulatedJob::draw_fault(double /*time_s*/) {
   const int agent = agent_of(index);
   const double seconds =
       simulation_.chance(0.5) ? simulation_.uniform(0.2, 3) : simulation_.uniform(2, 15);
-  static constexpr std::array<const char*, 14> kKinds{
-      "kill agent",    "kill host",      "stop agent",  "freeze host", "cut off", "cut off one way",
-      "split",         "cut service",    "ask to stop", "fail ranks",  "flap",    "two at once",
-      "other version", "second launcher"};
+  static constexpr std::array<const char*, 16> kKinds{
+      "kill agent",    "kill host",       "stop agent",  "freeze host",
+      "cut off",       "cut off one way", "split",       "cut service",
+      "ask to stop",   "fail ranks",      "flap",        "two at once",
+      "other version", "second launcher", "start again", "service forgets"};
   const int kind = simulation_.below(static_cast<int>(kKinds.size()));
   ++result_.faults[kKinds.at(static_cast<std::size_t>(kind))];
   log(std::string("FAULT: ") + kKinds.at(static_cast<std::size_t>(kind)) + ", host" +
@@ -58,7 +59,7 @@ void SimulatedJob::draw_fault(double /*time_s*/) {
       break;
     case 1:
       kill_host(index);
-      if (simulation_.chance(0.7)) restart_host(index, seconds + 2);
+      if (simulation_.chance(0.7)) restart_host(index, seconds + 4);  // no machine starts sooner
       break;
     case 2:
       return stop_agent(agent, seconds);
@@ -87,9 +88,30 @@ void SimulatedJob::draw_fault(double /*time_s*/) {
       break;
     case 12:
       return start_agent(index, "2");
+    case 14:
+      return start_again();
+    case 15:
+      return forget();
     default:
       if (setup_.has_node_ranks) start_agent(index);
   }
+}
+
+/// As a user does who kills the launcher that leads and starts all anew; those of the other hosts
+/// may still be there.
+void SimulatedJob::start_again() {
+  kill_agent(agent_of(0));
+  for (int index = 0; index < static_cast<int>(hosts_.size()); ++index) {
+    const double delay_s = simulation_.uniform(0.05, 1.5);
+    touch(index, simulation_.now_s() + delay_s);
+    simulation_.after(delay_s, [this, index] { start_agent(index); });
+  }
+}
+
+/// What the service kept is lost, as when etcd starts with an empty folder.
+void SimulatedJob::forget() {
+  touch(static_cast<int>(hosts_.size()), simulation_.now_s());
+  board_->forget();
 }
 
 int SimulatedJob::agent_of(int index) const {

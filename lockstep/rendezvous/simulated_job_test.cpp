@@ -26,7 +26,7 @@ SimulatedJob::SimulatedJob(std::uint64_t seed, const SimulationOptions& options)
   if (setup_.is_etcd) {
     board_ = std::make_unique<SimulatedEtcdBoard>(*network_, *this, hosts);
   } else {
-    board_ = std::make_unique<SimulatedTcpBoard>(*network_, *this);
+    board_ = std::make_unique<SimulatedTcpBoard>(*network_, *this, options.keeps_marks);
   }
   remaining_s_ = setup_.work_s;
   for (int index = 0; index < hosts; ++index) {
@@ -139,6 +139,7 @@ void SimulatedJob::act(int agent, const StartRanks& start) {
   log(name(agent) + " starts ranks of round " + std::to_string(start.round.generation));
   own.ranks.are_live = true;
   own.ranks.are_told = false;
+  own.ranks.lineage = board_->lineage(agent);
   own.ranks.generation = start.round.generation;
   const std::uint64_t token = ++own.ranks.token;
   check_start(agent, start.round);
@@ -227,7 +228,7 @@ void SimulatedJob::end_ranks(int agent, std::uint64_t token, const RoundEnd& end
 }
 
 SimulatedJob::GroupKey SimulatedJob::key_of(int agent) const {
-  return {board_->lineage(agent), process(agent).ranks.generation};
+  return {process(agent).ranks.lineage, process(agent).ranks.generation};
 }
 
 /// Ranks of one host are gone: those of others lose their peers, or wait for ever.

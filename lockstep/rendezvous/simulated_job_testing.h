@@ -23,6 +23,7 @@ struct SimulationOptions {
   int most_hosts = 7;
   NodeTimes times;
   bool checks_words = true;  // whether who is blamed is to blame
+  bool keeps_marks = true;   // who takes over at the leader's host learns that there was another
   bool keeps_log = false;
 };
 
@@ -61,6 +62,7 @@ class SimulatedJob final : public Agents {
   [[nodiscard]] bool is_alive(int agent) const override { return process(agent).is_alive; }
   [[nodiscard]] bool is_host_up(int host) const override { return hosts_[std::size_t(host)].is_up; }
   [[nodiscard]] const std::string& id_of(int agent) const override { return process(agent).id; }
+  [[nodiscard]] double now_of(int agent) const override { return local_s(process(agent).host); }
   void run_as(int agent, std::function<void()> action) override;
   void tell(int agent, const NodeInput& input) override;
   void fail(int agent, const std::string& because) override;
@@ -76,6 +78,7 @@ class SimulatedJob final : public Agents {
   };
   struct Ranks {
     bool are_live = false;
+    int lineage = 0;
     int generation = 0;
     std::uint64_t token = 0;  // changes at every start and end
     bool are_told = false;    // to stop
@@ -155,6 +158,8 @@ class SimulatedJob final : public Agents {
   void cut_off(int index, bool mute, bool deaf, double seconds);
   void split(double seconds);
   void ask_to_stop(int agent);
+  void start_again();
+  void forget();
   void flap(int index, int times);
   void touch(int index, double until_s);
   void resume(int agent);

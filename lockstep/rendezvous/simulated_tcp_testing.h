@@ -14,8 +14,11 @@ namespace lockstep::rendezvous::testing {
 /// Served by the first agent of host 0.
 class SimulatedTcpBoard final : public SimulatedBoard {
  public:
-  SimulatedTcpBoard(Network& network, Agents& agents)
-      : network_(network), simulation_(network.simulation()), agents_(agents) {}
+  SimulatedTcpBoard(Network& network, Agents& agents, bool keeps_marks)
+      : network_(network),
+        simulation_(network.simulation()),
+        agents_(agents),
+        keeps_marks_(keeps_marks) {}
 
   void come(int agent) override {
     clients_.resize(std::max(clients_.size(), static_cast<std::size_t>(agent) + 1));
@@ -36,6 +39,7 @@ class SimulatedTcpBoard final : public SimulatedBoard {
   void announce(int agent, const StatePointer& state) override {
     if (server_ != agent) return;
     state_ = client(agent).state = state;
+    if (state->phase == JobState::Phase::ended) has_mark_ = false;
     simulation_.after(0, [=, this] {
       agents_.run_as(agent, [=, this] { agents_.tell(agent, StateCame{state}); });
     });
@@ -85,7 +89,8 @@ class SimulatedTcpBoard final : public SimulatedBoard {
     }
     if (server_ < 0) return refused(agent);
     own.refused_since_s = -1;
-    if (own.lineage != 0 && own.lineage != lineage_) {
+    const bool is_bound = own.state && own.state->generation > 0;
+    if (is_bound && own.lineage != lineage_) {
       return agents_.fail(agent, "the leader of this job has gone, another one has begun");
     }
     own.lineage = lineage_;
@@ -115,7 +120,11 @@ class SimulatedTcpBoard final : public SimulatedBoard {
     if (own.lineage == 0 || !own.state) own.lineage = ++newest_lineage_;
     lineage_ = own.lineage;
     state_ = own.state;
-    agents_.tell(agent, Leading{own.state});
+    Leading leading{own.state};
+    if (has_mark_ && keeps_marks_)
+      leading.led_until_s = agents_.now_of(agent) - (simulation_.now_s() - ended_s_);
+    has_mark_ = true;
+    agents_.tell(agent, leading);
     if (own.record) agents_.tell(agent, Heard{own.published_s});
   }
 
@@ -192,6 +201,8 @@ class SimulatedTcpBoard final : public SimulatedBoard {
       return;
     }
     server_ = -1;
+    ended_s_ = simulation_.now_s();
+    has_mark_ = has_mark_ && agents_.is_host_up(0);  // a start of the machine empties its folder
     const std::vector<int> peers(peers_.begin(), peers_.end());
     for (const int peer : peers) {
       if (!is_told) continue;  // they hear nothing, and give up
@@ -207,12 +218,15 @@ class SimulatedTcpBoard final : public SimulatedBoard {
   Network& network_;
   Simulation& simulation_;
   Agents& agents_;
+  bool keeps_marks_;
   std::vector<Client> clients_;
   std::set<int> peers_;  // connected
   StatePointer state_;
   int server_ = -1;
   int lineage_ = 0;
   int newest_lineage_ = 0;
+  bool has_mark_ = false;  // of a leader whose job has not ended
+  double ended_s_ = 0;     // of the process that led last
 };
 
 }  // namespace lockstep::rendezvous::testing

@@ -116,6 +116,14 @@ TEST(Simulator, FindsALeaderThatGivesHostsUpBeforeTheyKillTheirRanks) {
   EXPECT_FALSE(totals.failure.log.empty());
 }
 
+TEST(Simulator, FindsALeaderThatDoesNotKnowThatAnotherLedBefore) {
+  SimulationOptions options;
+  options.keeps_marks = false;
+  const Totals totals = run(1, 2000, options);
+  EXPECT_NE(totals.failure.violation.find("of another start of the job"), std::string::npos)
+      << totals.failure.violation;
+}
+
 TEST(Simulator, GivesTheSameHistoryForTheSameSeed) {
   SimulationOptions options;
   options.keeps_log = true;

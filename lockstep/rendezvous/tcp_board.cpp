@@ -8,6 +8,7 @@
 
 #include "lockstep/rendezvous/agent_hub.h"
 #include "lockstep/rendezvous/leader_link.h"
+#include "lockstep/rendezvous/leader_mark.h"
 
 namespace lockstep::rendezvous {
 namespace {
@@ -35,18 +36,28 @@ struct TcpBoard::Impl {
 
   TcpBoardOptions options;
   LeaderLink link;
-  std::optional<AgentHub> hub;  // of the leader
+  std::optional<AgentHub> hub;     // of the leader
+  std::optional<LeaderMark> mark;  // of the leader, until its job has ended
   std::vector<BoardEvent> events;
   std::string record;
   Deadline published{};
 };
 
 void TcpBoard::Impl::lead() {
-  const std::string lineage = link.lineage().empty() ? new_lineage() : link.lineage();
+  // Without a state there is nothing to go on from: it is another start of the job.
+  const std::string lineage = link.last_state().empty() ? new_lineage() : link.lineage();
+  mark.emplace(options.mark_folder, options.key, options.endpoint);
+  const Deadline led_until = mark->before();
+  mark->renew();
+  if (!mark->is_kept() && options.on_note) {
+    options.on_note("no mark can be kept in " + options.mark_folder.string() +
+                    ": should this agent be killed, wait four seconds before the job is started "
+                    "again");
+  }
   hub.emplace(link.take_listener(), options.key, HubIdentity{options.agent, lineage},
               options.on_note);
   if (!link.last_state().empty()) hub->announce(link.last_state());
-  events.push_back({BoardEvent::Kind::leading, options.agent, link.last_state()});
+  events.push_back({BoardEvent::Kind::leading, options.agent, link.last_state(), led_until});
   if (!record.empty()) tell_own_record();
 }
 
@@ -90,9 +101,16 @@ void TcpBoard::announce(const std::string& state) {
   impl_->events.push_back({BoardEvent::Kind::state, {}, state});
 }
 
+void TcpBoard::conclude() {
+  if (!impl_->mark) return;
+  impl_->mark->clear();
+  impl_->mark.reset();
+}
+
 std::vector<BoardEvent> TcpBoard::wait(Deadline until, int wake_fd) {
   while (true) {
     if (impl_->hub.has_value()) {
+      if (impl_->mark) impl_->mark->renew();
       impl_->hub->serve(impl_->events);
     } else {
       impl_->link.tend(impl_->events);

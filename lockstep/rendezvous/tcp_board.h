@@ -1,6 +1,7 @@
 // A board without a service: the agent that could bind the endpoint's address leads and serves it.
 #pragma once
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -33,11 +34,14 @@ struct TcpBoardOptions {
   OnWaiting on_waiting;  // about every five seconds while there is no leader: why
   OnNote on_note;        // refused strangers and the like
   TcpBoardTimes times{};
+  /// Where a leader leaves its mark (rendezvous/leader_mark.h).
+  std::filesystem::path mark_folder = "/dev/shm";
 };
 
 /// When the leader's process ends, another agent of its host goes on from the last state; when its
-/// host is lost, wait() throws on the others. An agent never follows a leader of another start of
-/// the job.
+/// host is lost, wait() throws on the others. An agent that knows of a round never follows a leader
+/// of another start of the job, and such a leader is told until when the one before may have
+/// answered: ranks of it may still run.
 class TcpBoard final : public Board {
  public:
   /// Opens nothing: wait() does.
@@ -48,6 +52,7 @@ class TcpBoard final : public Board {
 
   void publish(const std::string& record) override;
   void announce(const std::string& state) override;
+  void conclude() override;
   [[nodiscard]] std::vector<BoardEvent> wait(Deadline until, int wake_fd) override;
 
  private:

@@ -16,15 +16,19 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/rendezvous/records.h"
 #include "lockstep/rendezvous/two_hosts_testing.h"
 #include "tests/support/problem_of.h"
+#include "tests/support/scratch_folder.h"
 
 namespace lockstep::rendezvous {
 namespace {
 
+using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using Clock = std::chrono::steady_clock;
@@ -38,6 +42,8 @@ TcpBoardOptions options_of(const std::string& agent, int port,
   options.endpoint = {host, port};
   options.agent = agent;
   options.key = job_key(Secret{1}, "job");
+  static const test::ScratchFolder marks;
+  options.mark_folder = marks.path();
   return options;
 }
 
@@ -146,12 +152,20 @@ TEST(TcpBoard, AnotherAgentOfTheLeadersHostTakesOverAndTheOthersStay) {
   ASSERT_TRUE(until({&b, &c}, [&] { return leader.find(Kind::record, {}, "still here"); }));
 }
 
-TEST(TcpBoard, NobodyFollowsTheLeaderOfALaterStart) {
+std::string state_of_round(int generation) {
+  JobState state;
+  state.run_id = "job";
+  state.generation = generation;
+  return to_bytes(state);
+}
+
+TEST(TcpBoard, NobodyWhoKnowsOfARoundFollowsTheLeaderOfALaterStart) {
   const int port = free_port();
   Agent a(options_of("a", port));
   Agent b(options_of("b", port));
   a.look();
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.find(Kind::not_leading) != nullptr; }));
+  a.board->announce(state_of_round(1));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.find(Kind::state) != nullptr; }));
   std::thread ending([&] { a.board.reset(); });  // waits until b has seen the end
   Agent later(options_of("later", port));
   ending.join();
@@ -163,6 +177,43 @@ TEST(TcpBoard, NobodyFollowsTheLeaderOfALaterStart) {
   serving.join();
   EXPECT_EQ(problem.code, "LS-3064");
   EXPECT_NE(problem.what.find("another start of the job"), std::string::npos) << problem.what;
+}
+
+TEST(TcpBoard, BeforeARoundAnAgentFollowsWhoeverLeads) {
+  const int port = free_port();
+  Agent a(options_of("a", port));
+  Agent b(options_of("b", port));
+  a.look();
+  a.board->announce(state_of_round(0));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.find(Kind::state) != nullptr; }));
+  std::thread ending([&] { a.board.reset(); });
+  Agent later(options_of("later", port));
+  ASSERT_TRUE(until({&later, &b}, [&] {
+    return b.find(Kind::not_leading, "later") != nullptr ||
+           later.find(Kind::not_leading, "b") != nullptr;
+  }));
+  ending.join();
+}
+
+TEST(TcpBoard, WhoTakesThePlaceOfALeaderThatWasKilledLearnsThatThereWasOne) {
+  const int port = free_port();
+  const auto led_before = [&] {
+    Agent next(options_of("next", port));
+    EXPECT_TRUE(until({&next}, [&] { return next.find(Kind::leading) != nullptr; }));
+    const Deadline at = next.find(Kind::leading)->at;
+    next.board->conclude();
+    return at;
+  };
+  EXPECT_LT(led_before(), Clock::now() - 1min) << "nobody led before";
+  std::optional<Agent> killed(std::in_place, options_of("killed", port));
+  killed->look();
+  const auto last_look = Clock::now();
+  killed->look();
+  killed.reset();
+  const Deadline until = led_before();
+  EXPECT_GE(until, last_look);
+  EXPECT_LE(until, Clock::now() + 1s);
+  EXPECT_EQ(led_before(), until) << "the end of a job says nothing of the one before it";
 }
 
 TEST(TcpBoard, ALeaderThatAnswersNothingIsLostAfterAWhile) {
