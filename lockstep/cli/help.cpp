@@ -12,6 +12,7 @@
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/program.h"
 #include "lockstep/config/registry.h"
+#include "lockstep/planner/advice.h"
 
 namespace lockstep::cli {
 namespace {
@@ -20,7 +21,7 @@ constexpr auto kFlags = std::to_array<Flag>({
     {.name = "--markdown",
      .value = "config|cli",
      .help = "print docs/config.md or docs/cli.md",
-     .words = "config|cli"},
+     .words = "config|cli|choosing"},
     {.name = "--schema", .help = "print the JSON Schema of RUN.toml, for editors"},
 });
 
@@ -154,13 +155,20 @@ void check_document(const Args& args, const std::string& name) {
   if (!problems.empty()) throw UsageError(std::move(problems));
 }
 
+/// \param name as --markdown takes it; docs/guides/choosing.md is not in its help, nobody else
+/// needs it.
+std::string document(const std::string& name) {
+  if (name == "choosing") return planner::choosing_markdown();
+  return name == "cli" ? cli_markdown() : config::config_markdown();
+}
+
 Exit run(const Args& args, const Context& context) {
   std::string name;
   for (const std::string& word : args.words()) name += (name.empty() ? "" : " ") + word;
   check_document(args, name);
   std::string text = name.empty() ? front_page() : "";
   if (args.has("--markdown")) {
-    text = args.text("--markdown") == "cli" ? cli_markdown() : config::config_markdown();
+    text = document(args.text("--markdown"));
   } else if (args.has("--schema")) {
     text = config::json_schema();
   } else if (!name.empty()) {

@@ -1,9 +1,12 @@
 // lockstep plan: what a run will need, without training.
 #include <array>
+#include <optional>
 #include <ostream>
 #include <utility>
 
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/plan_cluster.h"
+#include "lockstep/cli/plan_flags.h"
 #include "lockstep/cli/plan_report.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/rundir/found_batch.h"
@@ -12,13 +15,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::size_t kWidth = 100;
-
-constexpr std::array kFlags{
-    kNprocFlag,
-    kSetFlag,
-    Flag{.name = "--check", .help = "exit 1 when it does not fit"},
-    Flag{.name = "--states-only", .help = "count parameters, gradients and optimizer state only"},
-};
 
 constexpr auto kExamples = std::to_array<Example>({
     {"lockstep plan run.toml --nproc-per-node 2",
@@ -29,9 +25,16 @@ constexpr auto kExamples = std::to_array<Example>({
      "the micro-batch that a training would start with, and why"},
     {"lockstep plan --set model.family=gpt --set model.width=768 --states-only",
      "state of a model without a file"},
+    {"lockstep plan --model llama-2-13b --gpus 2 --gpu A100-80G --zero 3",
+     "does this model fit on those devices, how fast is it, and what else would do?"},
+    {"lockstep plan --params 175e9 --cluster 8xA100-80G*128 --tensor 8 --pipeline 16 --tokens "
+     "300e9",
+     "a GPT of 175 billion parameters on 128 hosts of eight devices"},
+    {"lockstep plan --params 7e9 --gpus 8 --zero 3 --states-only",
+     "parameters, gradients and optimizer alone, of any device"},
 });
 
-Exit run(const Args& args, const Context& context) {
+Exit run_on_this_host(const Args& args, const Context& context) {
   const Host host = probe_host();
   rundir::CheckedRun checked = check_run(args, context, host, 0, /*needs_data=*/false);
   planner::Job job{checked.config, checked.plan, "", "none", {}};
@@ -50,6 +53,24 @@ Exit run(const Args& args, const Context& context) {
   return args.has("--check") && !report.chosen.fits() ? Exit::failed : Exit::ok;
 }
 
+Exit run_on_cluster(const Args& args, const Context& context) {
+  const ClusterReport report = make_cluster_report(read_cluster_job(args));
+  const std::optional<bool> fits = report.plan.fits();
+  if (context.json) {
+    context.out << cluster_json(report) << std::endl;
+  } else if (context.quiet) {
+    context.out << (fits ? *fits ? "fits" : "does not fit" : "no device was named") << std::endl;
+  } else {
+    const metrics::TextStyle style{.color = context.color, .utf8 = context.utf8};
+    context.out << cluster_for_people(report, kWidth, style) << std::flush;
+  }
+  return args.has("--check") && !fits.value_or(false) ? Exit::failed : Exit::ok;
+}
+
+Exit run(const Args& args, const Context& context) {
+  return asks_for_cluster(args) ? run_on_cluster(args, context) : run_on_this_host(args, context);
+}
+
 }  // namespace
 
 Command plan_command() {
@@ -58,10 +79,12 @@ Command plan_command() {
           .description =
               "Computes, without training, the memory of the fullest rank by category, the time of "
               "a step and what ranks send each other, lists other rank counts of this host, and "
-              "says what to change. Bytes are per rank, 1 GB = 1e9 bytes.",
+              "says what to change. With --model or --params it answers the same for any model on "
+              "devices "
+              "that are named, wherever they are. Bytes are per rank, 1 GB = 1e9 bytes.",
           .examples = kExamples,
           .positional = {.name = "RUN.toml", .help = "the run; without it, the defaults and --set"},
-          .flags = kFlags,
+          .flags = plan_flags(),
           .json =
               "one document: parameters, fits, memory_bytes (by category, and total), "
               "device_memory_bytes, "
@@ -69,8 +92,11 @@ Command plan_command() {
               "exposed_comm_s, comm_bytes_per_step, time_to_train_s (null where the steps are not "
               "known), layout, "
               "alternatives, distribute, advice, assumptions, error_band, micro_batch (where it "
-              "is \"auto\": because, memory_limit_bytes, will_probe, candidates).",
-          .run = run};
+              "is \"auto\": because, memory_limit_bytes, will_probe, candidates) (of named devices "
+              "also "
+              "optimizer_bytes, host_memory_bytes and nvme_bytes; what is not predicted is null).",
+          .run = run,
+          .check = check_plan_flags};
 }
 
 }  // namespace lockstep::cli

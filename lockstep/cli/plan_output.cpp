@@ -6,15 +6,13 @@
 #include "lockstep/base/json_fields.h"
 #include "lockstep/base/units.h"
 #include "lockstep/cli/plan_report.h"
-#include "lockstep/cli/wrap.h"
+#include "lockstep/cli/plan_table.h"
 #include "lockstep/engine/values/memory_rows.h"
-#include "lockstep/metrics/bars.h"
 
 namespace lockstep::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using metrics::Tone;
 
 // Backward costs twice the forward (as ModelStats says).
 constexpr double kForwardsPerStep = 3;
@@ -22,9 +20,6 @@ constexpr double kForwardsPerStep = 3;
 // measured.
 constexpr double kMemoryErrorBand = 0.15;
 constexpr double kStepErrorBand = 0.5;
-
-constexpr std::size_t kLabelColumns = 14;
-constexpr std::size_t kAmountColumns = 10;
 
 Json layout_json(const PricedPlan& priced) {
   const config::BatchShape& batch = priced.plan.batch;
@@ -106,40 +101,6 @@ Json search_json(const PlanReport& report) {
           {"candidates", candidates}};
 }
 
-/// Lines of a report: a label, then a value.
-class Table {
- public:
-  Table(std::size_t width, const metrics::TextStyle& style) : width_(width), style_(style) {}
-
-  void row(std::string_view label, const std::string& value) {
-    text_ += "  " + label_text(label) +
-             wrapped(value, 2 + kLabelColumns, 2 + kLabelColumns, width_) + "\n";
-  }
-
-  void amount(std::string_view label, std::int64_t bytes, std::int64_t whole) {
-    const std::string value = metrics::pad_left(format_bytes(bytes), kAmountColumns);
-    const std::size_t used = 2 + kLabelColumns + kAmountColumns + 2;
-    const std::size_t bar = width_ > used + 10 ? std::min<std::size_t>(width_ - used, 40) : 10;
-    const double share =
-        static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(whole, 1));
-    text_ +=
-        "  " + label_text(label) + value + "  " + metrics::progress_bar(share, bar, style_) + "\n";
-  }
-
-  void title(const std::string& text) { text_ += style_.paint(Tone::strong, text) + "\n"; }
-  void blank() { text_ += "\n"; }
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  [[nodiscard]] std::string label_text(std::string_view label) const {
-    return style_.paint(Tone::faint, metrics::pad_right(std::string(label), kLabelColumns));
-  }
-
-  std::size_t width_;
-  const metrics::TextStyle& style_;
-  std::string text_;
-};
-
 std::string batch_text(const config::BatchShape& batch) {
   std::string text = counted(batch.global_batch, "sample") +
                      " a step = " + counted(batch.data_ranks, "rank") + " x " +
@@ -152,17 +113,7 @@ std::string search_text(const planner::BatchSearch& search) {
   return search.because + (search.probes ? "; a training first tries it and finer ones" : "");
 }
 
-/// "12.3 % of it", "40 times as much".
-std::string share_text(double share) {
-  constexpr double kMany = 10;
-  constexpr double kMostCounted = 1e15;
-  if (share >= kMany) {
-    return format_count(std::llround(std::min(share, kMostCounted))) + " times as much";
-  }
-  return (share < 0.001 ? "less than 0.1 %" : format_percent(share)) + " of it";
-}
-
-void add_memory(const PlanReport& report, Table& table) {
+void add_memory(const PlanReport& report, PlanTable& table) {
   const parallel::MemoryPlan& memory = report.chosen.plan.memory;
   table.title("memory of one rank");
   const std::int64_t device = report.chosen.device_memory_bytes;
@@ -190,7 +141,7 @@ std::string length_text(const PlanReport& report) {
          format_duration(seconds);
 }
 
-void add_step(const PlanReport& report, Table& table) {
+void add_step(const PlanReport& report, PlanTable& table) {
   const parallel::ParallelPlan& plan = report.chosen.plan;
   if (plan.step_s <= 0 || report.states_only) return;
   table.blank();
@@ -206,7 +157,7 @@ void add_step(const PlanReport& report, Table& table) {
   if (const std::string text = length_text(report); !text.empty()) table.row("whole run", text);
 }
 
-void add_advice(const PlanReport& report, Table& table) {
+void add_advice(const PlanReport& report, PlanTable& table) {
   table.blank();
   for (const PricedPlan& other : report.alternatives) {
     const std::string speed = format_short(other.samples_per_s) + " samples/s, ";
@@ -245,7 +196,7 @@ std::string plan_json(const PlanReport& report) {
 std::string plan_for_people(const PlanReport& report, std::size_t width,
                             const metrics::TextStyle& style) {
   const PricedPlan& chosen = report.chosen;
-  Table table(width, style);
+  PlanTable table(width, style);
   table.title("plan of " + report.config.run.name);
   table.row("model",
             report.model.family + ", " + format_count(report.model.parameters()) + " parameters");

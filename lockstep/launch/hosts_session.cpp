@@ -15,6 +15,7 @@
 #include "lockstep/base/fd.h"
 #include "lockstep/base/socket_address.h"
 #include "lockstep/launch/equal_environment.h"
+#include "lockstep/launch/name_patience.h"
 #include "lockstep/rendezvous/board_session.h"
 #include "lockstep/rendezvous/etcd_board.h"
 #include "lockstep/rendezvous/job_secret.h"
@@ -99,6 +100,14 @@ rendezvous::NodeSettings rules(const AgentSettings& settings) {
   return rules;
 }
 
+/// In Kubernetes a pod's name is known from its start on, which may be long after other pods'.
+NamePatience patience_of(const AgentSettings& settings) {
+  NamePatience patience;
+  const auto join = milliseconds(rules(settings).join_timeout_s);
+  patience.limit = settings.options.is_pod ? join : std::min(join, patience.limit);
+  return patience;
+}
+
 /// \throws UsageError, EnvironmentFault: LS-3061.
 rendezvous::Secret secret_of(const LaunchOptions& options) {
   rendezvous::SecretSource source;
@@ -175,7 +184,10 @@ std::unique_ptr<rendezvous::Session> make_hosts_session(AgentSettings& settings,
                                                         rendezvous::Agent agent,
                                                         const OnWaiting& on_waiting) {
   const Endpoint meeting = meeting_place(settings.options);
-  if (agent.address.empty()) agent.address = own_address(settings.options, meeting);
+  if (agent.address.empty()) {
+    agent.address = when_known([&] { return own_address(settings.options, meeting); },
+                               patience_of(settings), on_waiting);
+  }
   agent.equal = equal_environment(settings);
   if (settings.options.rdzv_backend == RdzvBackend::fixed) {
     return make_static_session(settings, meeting, std::move(agent), on_waiting);

@@ -191,6 +191,7 @@ class Reader {
     text("--local-addr", options.local_addr);
     read_secret_place();
     options.workers_identical = variable("TORCH_ELASTIC_WORKER_IDENTICAL") == "1";
+    options.is_pod = !variable("KUBERNETES_SERVICE_HOST").empty();
     std::string fields;
     text("--may-differ", fields);
     for (const std::string& field : parse_filters(fields)) options.may_differ.insert(field);

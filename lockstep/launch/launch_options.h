@@ -54,6 +54,7 @@ struct LaunchOptions {
   std::string hosts;
   std::string job_secret;            // a file, or "fd:N"; empty = the default file
   std::string default_secret;        // the default file
+  bool is_pod = false;               // of Kubernetes
   bool workers_identical = false;    // TORCH_ELASTIC_WORKER_IDENTICAL, with static
   std::set<std::string> may_differ;  // of what must be equal on all hosts
 

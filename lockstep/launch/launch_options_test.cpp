@@ -180,6 +180,11 @@ TEST(LaunchOptions, OutputAndBindingAreReadAsTorchrunWritesThem) {
   EXPECT_EQ(options.line_prefix, "[${rank}]:");
 }
 
+TEST(LaunchOptions, APodOfKubernetesIsKnownByItsEnvironment) {
+  EXPECT_FALSE(read({}).options.is_pod);
+  EXPECT_TRUE(read({}, {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}}).options.is_pod);
+}
+
 TEST(LaunchOptions, AnEtcdMayBeNamedBySeveralOfItsServers) {
   const auto several = read({{"--rdzv-backend", "etcd-v2"},
                              {"--rdzv-endpoint", "a:2379,[fd00::7]:2380,c"},

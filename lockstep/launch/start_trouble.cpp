@@ -74,6 +74,14 @@ EnvironmentFault start_trouble(const std::string& program, int code) {
   if (is_there && code == EACCES && ::access(program.c_str(), X_OK) != 0) {
     return fault(program, "it may not be executed", "chmod +x " + program);
   }
+  if (code == E2BIG) {
+    return fault(program, "its arguments and environment variables are too long for this system",
+                 "hand them over in a file; all together may take a quarter of `ulimit -s`, one "
+                 "alone 128 KiB");
+  }
+  if (code == ENAMETOOLONG) {
+    return fault(program, "the name is too long for this system", "is it an argument instead?");
+  }
   return fault(
       program, std::generic_category().message(code),
       "check that the file exists and may be executed, and the limits on processes and open "

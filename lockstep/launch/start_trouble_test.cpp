@@ -46,6 +46,20 @@ TEST(StartTrouble, NamesWhatTheFileLacks) {
   EXPECT_THAT(missing.what, HasSubstr("No such file"));
 }
 
+TEST(StartTrouble, SaysWhatIsTooLong) {
+  const auto of_arguments = test::problem_of<EnvironmentFault>([&] {
+    ChildSpec spec;
+    spec.program = "/bin/true";
+    spec.argv = {"true", std::string(200'000, 'x')};
+    ChildProcess child(spec);
+  });
+  EXPECT_THAT(of_arguments.what, HasSubstr("arguments and environment variables are too long"));
+  EXPECT_THAT(of_arguments.fix, HasSubstr("in a file"));
+  const auto of_name = test::problem_of<EnvironmentFault>(
+      [&] { (void)find_program("./" + std::string(300, 'x'), ""); });
+  EXPECT_THAT(of_name.what, HasSubstr("the name is too long"));
+}
+
 TEST(StartTrouble, OfAScriptShowsBeforeItIsStarted) {
   const test::ScratchFolder folder;
   EXPECT_FALSE(trouble_of_script(folder.write("good", "#!/bin/sh -e\n")));

@@ -1,8 +1,10 @@
 #include "lockstep/planner/cluster_fit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "lockstep/base/saturated.h"
 #include "lockstep/parallel/cost/check_layout.h"
 
 namespace lockstep::planner {
@@ -12,38 +14,20 @@ using parallel::Layout;
 using parallel::Offload;
 using parallel::Recompute;
 
-constexpr std::size_t kMostWays = 4;
+constexpr std::size_t kMostWays = 5;
 constexpr std::int64_t kMostData = std::int64_t{1} << 14;
-constexpr std::int64_t kMostReplicas = std::int64_t{1} << 20;
+constexpr int kMostStages = 64;
+constexpr std::int64_t kMicroBatchesAStage = 4;
 
 /// Stages 2 and 3 would reduce or gather for each micro-batch of a pipeline.
 int most_sharing(const Layout& layout) { return layout.pipeline > 1 ? 1 : 3; }
 
-/// The fewest replicas, by halving: more never need more.
-std::int64_t fewest_replicas(ClusterJob job) {
-  Layout& layout = job.layout;
-  layout.context = 1;
-  layout.expert = 1;
-  layout.shard = 0;
-  layout.secondary_shard = 0;
-  layout.zero = most_sharing(layout);
+/// Fewer cannot hold the states, however they are shared.
+std::int64_t fewest_devices(const ClusterJob& job) {
+  const double parameters =
+      job.given_parameters > 0 ? job.given_parameters : static_cast<double>(job.model.parameters());
   const auto memory = static_cast<double>(job.machine->device.memory_bytes);
-  const auto fit_on = [&](std::int64_t replicas) {
-    layout.data = static_cast<int>(replicas);
-    return fullest_states(job).device() <= memory;
-  };
-  if (!fit_on(kMostReplicas)) return 0;
-  std::int64_t low = 1;
-  std::int64_t high = kMostReplicas;
-  while (low < high) {
-    const std::int64_t middle = (low + high) / 2;
-    if (fit_on(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
+  return Saturated::of(std::ceil(parameters * job.recipe->states() / memory)).value();
 }
 
 class Search {
@@ -161,18 +145,57 @@ void try_offloading(const ClusterJob& job, Search& search) {
   }
 }
 
+std::string split_flags(const Layout& now, const Layout& layout) {
+  std::string flags;
+  const auto add = [&](const std::string& flag, std::int64_t before, std::int64_t after) {
+    if (before == after) return;
+    flags += (flags.empty() ? "" : " ") + flag + " " + std::to_string(after);
+  };
+  add("--gpus", now.devices(), layout.devices());
+  add("--tensor", now.tensor, layout.tensor);
+  add("--pipeline", now.pipeline, layout.pipeline);
+  add("--accumulation", now.accumulation, layout.accumulation);
+  add("--zero", now.zero, layout.zero);
+  return now.recompute == layout.recompute ? flags : flags + " --recompute full";
+}
+
+/// Layers over the devices of a host, and further over stages where that is not enough: the fewest
+/// that hold it.
+void try_splitting(const ClusterJob& job, Search& search) {
+  const Layout& now = job.layout;
+  const std::int64_t hosts_have = job.machine->devices_per_host;
+  for (std::int64_t tensor = now.tensor; tensor <= hosts_have; tensor *= 2) {
+    for (int pipeline = now.pipeline; pipeline <= kMostStages; pipeline *= 2) {
+      const bool far = pipeline > 1 && tensor * 2 <= hosts_have;  // a host's devices first
+      const bool same = tensor == now.tensor && pipeline == now.pipeline;
+      if (far || same) continue;
+      Layout layout = now;
+      layout.data = static_cast<int>(
+          std::max<std::int64_t>(1, now.devices() / (tensor * pipeline * now.context)));
+      layout.tensor = static_cast<int>(tensor);
+      layout.pipeline = pipeline;
+      layout.recompute = Recompute::full;
+      if (pipeline > 1) {
+        layout.zero = std::min(now.zero, most_sharing(layout));
+        layout.accumulation = std::max(now.accumulation, kMicroBatchesAStage * pipeline);
+        if (now.pipeline == 1) layout.schedule = parallel::PipelineSchedule::one_f_one_b;
+      }
+      if (search.try_one(split_flags(now, layout), layout)) return;
+    }
+  }
+}
+
 }  // namespace
 
 FitAdvice ways_to_fit(const ClusterJob& job) {
   FitAdvice advice;
-  const Layout& layout = job.layout;
-  const std::int64_t replicas = fewest_replicas(job);
-  advice.devices_for_states = replicas * layout.tensor * layout.pipeline;
+  advice.devices_for_states = fewest_devices(job);
   Search search(job);
   if (!job.states_only) try_smaller_steps(job, search);
   try_sharing(job, search);
   try_more_devices(job, advice.devices_for_states, search);
   try_offloading(job, search);
+  if (!job.states_only) try_splitting(job, search);
   advice.ways = std::move(search).found();
   return advice;
 }

@@ -16,10 +16,9 @@ struct WayToFit {
 };
 
 struct FitAdvice {
-  /// The fewest devices whose memory holds the states alone, shared as far as the layout allows;
-  /// 0 where no number does.
+  /// The fewest devices whose memory holds parameters, gradients and optimizer, all of them shared.
   std::int64_t devices_for_states = 0;
-  std::vector<WayToFit> ways;  // at most four, the least change first; all of them fit
+  std::vector<WayToFit> ways;  // at most five, the least change first; all of them fit
 };
 
 /// \pre the device is known.

@@ -20,4 +20,7 @@ struct ReadCluster {
 /// the links that such devices are usually sold with.
 [[nodiscard]] ReadCluster read_cluster(std::string_view spec, std::string_view where);
 
+/// The same as TOML: device, and as one likes devices_per_host, hosts, inside and between (links).
+[[nodiscard]] ReadCluster read_cluster_file(std::string_view toml, const std::string& file);
+
 }  // namespace lockstep::planner

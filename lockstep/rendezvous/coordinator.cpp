@@ -228,31 +228,43 @@ void Coordinator::admit(Host& host, double now_s, Outputs& out) {
     return item.second.record || item.second.is_gone || !item.second.is_seated;
   });
   if (!has_heard_all) return wake_by(now_s + settings_.times.heartbeat_s);
-  const Host* holder = holder_of_place(host);
-  if (holder == nullptr) {
+  const auto holder = holder_of_place(host);
+  if (!holder) {
     host.is_admitted = true;
     return;
   }
   // It may be dead, and the newcomer its successor: only a sign of life from now on decides.
-  const std::string& holder_id = holder->record->agent.id;
-  const bool is_alive = holder_id == own_id_ || (host.contested_id == holder_id &&
-                                                 holder->record->beat > host.contested_beat);
-  if (is_alive && !holder->is_gone && !holder->record->leaving) {
-    return refuse(host, Exit::usage, duplicate_of(host.record->agent, holder->record->agent), out);
+  const Host& before = hosts_.at(holder->id);
+  const std::uint64_t beat = before.record ? before.record->beat : 0;
+  const bool is_alive =
+      holder->id == own_id_ || (host.contested_id == holder->id && beat > host.contested_beat);
+  const bool is_leaving = before.record && before.record->leaving;
+  if (is_alive && !before.is_gone && !is_leaving) {
+    return refuse(host, Exit::usage, duplicate_of(host.record->agent, *holder), out);
   }
-  if (host.contested_id != holder_id) {
-    host.contested_id = holder_id;
-    host.contested_beat = holder->record->beat;
+  if (host.contested_id != holder->id) {
+    host.contested_id = holder->id;
+    host.contested_beat = beat;
   }
   wake_by(now_s + kLookAgain * settings_.times.heartbeat_s);
 }
 
-const Coordinator::Host* Coordinator::holder_of_place(const Host& host) const {
+/// Also one that this leader has never heard of, but has a seat from the leader before: it may only
+/// be standing still.
+std::optional<Agent> Coordinator::holder_of_place(const Host& host) const {
+  const auto is_holder = [&](const Agent& other) {
+    return other.id != host.record->agent.id && hosts_.at(other.id).is_admitted &&
+           claim_one_place(host.record->agent, other, settings_);
+  };
   for (const auto& [id, other] : hosts_) {
-    if (!other.record || !other.is_admitted || &other == &host) continue;
-    if (claim_one_place(host.record->agent, other.record->agent, settings_)) return &other;
+    if (other.record && is_holder(other.record->agent)) return other.record->agent;
   }
-  return nullptr;
+  for (const Seat& seat : seats_) {
+    const auto other = hosts_.find(seat.agent.id);
+    if (other == hosts_.end() || other->second.record || !other->second.is_seated) continue;
+    if (is_holder(seat.agent)) return seat.agent;
+  }
+  return std::nullopt;
 }
 
 void Coordinator::refuse(Host& host, Exit exit, Problem problem, Outputs& out) {

@@ -93,7 +93,7 @@ class Coordinator {
   void catch_up(Outputs& out);
   void admit(double now_s, Outputs& out);
   void admit(Host& host, double now_s, Outputs& out);
-  [[nodiscard]] const Host* holder_of_place(const Host& host) const;
+  [[nodiscard]] std::optional<Agent> holder_of_place(const Host& host) const;
   void refuse(Host& host, Exit exit, Problem problem, Outputs& out);
   void drop_hosts(double now_s);
   [[nodiscard]] bool is_live_round() const;

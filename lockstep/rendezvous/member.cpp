@@ -62,7 +62,11 @@ bool Member::is_answered(double now_s) const {
   return answered_s_ && now_s < *answered_s_ + settings_.times.fence_s;
 }
 
-void Member::heard(double published_s) {
+void Member::heard(double published_s, double now_s) {
+  if (answered_s_ && !is_answered(now_s)) {
+    if (state_) missed_generation_ = state_->generation;
+    is_back_ = true;
+  }
   answered_s_ = std::max(answered_s_.value_or(published_s), published_s);
 }
 
@@ -78,6 +82,7 @@ void Member::follow(const std::shared_ptr<const JobState>& state, Outputs& out) 
   if (!state->last_end.empty() && (!state_ || state_->last_end != state->last_end)) {
     out.push_back(Note{state->last_end});
   }
+  if (std::exchange(is_back_, false)) missed_generation_ = state->generation;
   state_ = state;
   own_.version = state->version;
   if (own_.generation != state->generation) has_news_ = true;
@@ -177,8 +182,10 @@ void Member::obey(double now_s, Outputs& out) {
   }
   if (has_seat_to_take() && !own_.leaving) {
     // The state can come before the first answer, and after a long silence before the next.
-    if (is_answered(now_s)) take_seat(now_s, out);
-    return;
+    if (!is_answered(now_s)) return;
+    if (state_->generation > missed_generation_) return take_seat(now_s, out);
+    own_.ranks = {state_->generation, Kind::fenced, {}, false, -1};
+    has_news_ = true;
   }
   if (own_.ranks.generation < state_->generation) {
     own_.ranks = {state_->generation, Kind::none, {}, false, -1};

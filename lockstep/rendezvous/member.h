@@ -20,7 +20,7 @@ class Member {
   using Outputs = std::vector<NodeOutput>;
 
   void follow(const std::shared_ptr<const JobState>& state, Outputs& out);
-  void heard(double published_s);
+  void heard(double published_s, double now_s);
   void rank_failing(const Failure& failure);
   void ranks_ended(const RoundEnd& end, double now_s);
   void ask_to_stop();
@@ -75,7 +75,10 @@ class Member {
   bool is_finished_ = false;
   std::optional<Finish> finish_;      // once no ranks run
   std::optional<double> answered_s_;  // when the newest answered record was published
-  std::optional<double> left_s_;      // when leaving stood on the record and no ranks ran
+  /// Rounds up to this one began while this agent was cut off: it may count as gone in them.
+  int missed_generation_ = 0;
+  bool is_back_ = false;          // and the next state may be one that it missed
+  std::optional<double> left_s_;  // when leaving stood on the record and no ranks ran
   double waits_since_s_;
   double patient_from_s_;  // silence of the leader counts from here
   double next_note_s_;

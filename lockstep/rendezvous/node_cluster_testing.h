@@ -91,6 +91,8 @@ class Cluster {
 
   /// The process is gone; the leader is told only by told_gone().
   void kill(int number) { members_.at(std::size_t(number))->is_dead = true; }
+  /// It only stood still.
+  void revive(int number) { members_.at(std::size_t(number))->is_dead = false; }
   void tell_gone(int number, bool proven = false) {
     give(leader_, AgentGone{members_.at(std::size_t(number))->id, proven});
   }

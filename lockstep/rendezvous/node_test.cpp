@@ -422,6 +422,29 @@ TEST(Leadership, AHostWithASeatThatIsNotListedIsKnownToBeGone) {
   EXPECT_EQ(cluster.seen(2).rounds[1].seats.size(), 2U);
 }
 
+TEST(Leadership, APlaceWithoutAWordFromItsHolderIsGivenToOneOnly) {
+  for (const bool comes_back : {true, false}) {
+    Cluster cluster(hosts(2, 3, 1));
+    cluster.add("a", 0);
+    cluster.add("b", 1);
+    cluster.add("c", 2);
+    cluster.run_for(1);
+    ASSERT_EQ(cluster.rounds(2), 1);
+    cluster.kill(0);
+    cluster.kill(1);  // as it looks to the next leader, who has never heard of it
+    cluster.lead(2, cluster.state_pointer());
+    const int second = cluster.add("b", 1);
+    cluster.run_for(0.5);
+    if (comes_back) cluster.revive(1);
+    cluster.run_for(0.5);
+    cluster.stop_all_told();
+    cluster.run_for(10);
+    EXPECT_EQ(cluster.seen(second).finish.has_value(), comes_back);
+    EXPECT_EQ(cluster.rounds(second), comes_back ? 0 : 1);
+    EXPECT_EQ(cluster.rounds(1), comes_back ? 2 : 1);
+  }
+}
+
 TEST(Leadership, NobodyBeginsAnewAJobThatTheBoardHasForgotten) {
   Cluster cluster(hosts(1, 2, 1));
   start(cluster, 2);

@@ -106,10 +106,17 @@ void SimulatedJob::check_announced(int agent, const JobState& state) {
   // A new leader says again what the one before found out.
   if (is_stop && state.cause == StopCause::lost && accused_.insert(key).second) {
     bool is_fault = service_touched_s_ >= since_s || host(process(agent).host).touched_s >= since_s;
+    bool names_one = false;
+    bool befell_any = false;
     for (std::size_t index = 0; index < hosts_.size(); ++index) {
       const bool is_named = contains(state.because, "host" + std::to_string(index) + " ");
-      is_fault = is_fault || (is_named && hosts_[index].touched_s >= since_s);
+      const bool is_touched = hosts_[index].touched_s >= since_s;
+      is_fault = is_fault || (is_named && is_touched);
+      names_one = names_one || is_named;
+      befell_any = befell_any || is_touched;
     }
+    // "The agent that led before had begun another round": who comes back tells, not who is lost.
+    is_fault = is_fault || (!names_one && befell_any);
     if (!is_fault) violate("a host is called lost that nothing befell: " + state.because);
   }
   if (is_stop && state.cause == StopCause::failure && state.because.empty()) {

@@ -118,7 +118,9 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
     if (news.term <= own.term) return;
     own.term = news.term;
     if (std::exchange(own.is_leading, news.leads)) agents_.tell(agent, NotLeading{});
-    if (news.leads) agents_.tell(agent, Leading{news.state});
+    if (!news.leads) return;
+    own.lineage = news.lineage;
+    agents_.tell(agent, Leading{news.state});
   }
 
   void lead(int agent) {

@@ -346,7 +346,8 @@ void StaticSession::wait_for_all(int stop_fd) {
         settings_.on_waiting("this host's ranks have ended; other hosts' have not yet");
       }
       const auto cause = watch_->cause();
-      if (cause && are_all_ours && !cause->store_lost) {
+      if (cause && are_all_ours) {
+        if (cause->store_lost) return lost_while_waiting(cause->because);
         verdict_.reset();
         RoundEnd end;
         end.kind = RoundEnd::Kind::interrupted;
@@ -354,10 +355,17 @@ void StaticSession::wait_for_all(int stop_fd) {
       }
       if (is_readable_within(stop_fd, kPause)) return leaving();
     }
-  } catch (const EnvironmentFault&) {
+  } catch (const EnvironmentFault& fault) {
     // An agent of torchrun's goes with its store as soon as it knows that all have ended, which may
-    // be before others have looked.
+    // be before others have looked; one of ours waits for them.
+    if (are_all_ours) lost_while_waiting(fault.problems().front().what);
   }
+}
+
+/// This host's ranks have succeeded, but how the job ends can no longer be learnt.
+void StaticSession::lost_while_waiting(const std::string& why) {
+  verdict_ = Verdict{
+      Exit::failed, {}, {}, why + "; this host's ranks had succeeded, others' may not have"};
 }
 
 bool StaticSession::all_have_ended() {

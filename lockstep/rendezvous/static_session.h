@@ -64,6 +64,7 @@ class StaticSession final : public Session {
   [[nodiscard]] StaticWatch::Cause first_failure(const RoundEnd& end);
   void settle(const RoundEnd& end, const StaticWatch::Cause& cause);
   void wait_for_all(int stop_fd);
+  void lost_while_waiting(const std::string& why);
   [[nodiscard]] bool all_have_ended();
   void let_others_know();
   void note(const std::string& text) const;

@@ -219,6 +219,18 @@ TEST(StaticSession, TheEndOfNode0IsNoticedAtOnce) {
   EXPECT_NE(verdict.because.find("the store of node 0"), std::string::npos);
 }
 
+TEST(StaticSession, AHostThatSucceededDoesNotTakeTheEndOfNode0ForSuccess) {
+  Pair pair(3);
+  (void)pair.next();
+  pair.host(1).report(ended(Kind::succeeded));
+  auto waiting = next_of(pair.host(1));
+  EXPECT_EQ(waiting.wait_for(200ms), std::future_status::timeout) << "host 0 has not ended";
+  pair.kill(0);
+  const Verdict verdict = std::get<Verdict>(waiting.get());
+  EXPECT_EQ(verdict.exit, Exit::failed);
+  EXPECT_NE(verdict.because.find("this host's ranks had succeeded"), std::string::npos);
+}
+
 TEST(StaticSession, ANodeRankIsTakenOnceAndBothAreNamed) {
   const int port = free_port();
   StaticSession node0(settings_of(0, 3, port));

@@ -1,5 +1,5 @@
-// docs/cli.md, docs/config.md and docs/run.schema.json are what the program prints: a changed flag
-// or key takes them along.
+// docs/cli.md, docs/config.md, docs/run.schema.json and docs/guides/choosing.md are what the
+// program prints: a changed flag, key or rule takes them along.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -28,6 +28,10 @@ TEST(Documents, TheConfigurationPageIsWhatTheProgramPrints) {
 
 TEST(Documents, TheCommandLinePageIsWhatTheProgramPrints) {
   expect_document("docs/cli.md", {"--markdown", "cli"});
+}
+
+TEST(Documents, TheGuideForChoosingIsWhatTheProgramPrints) {
+  expect_document("docs/guides/choosing.md", {"--markdown", "choosing"});
 }
 
 TEST(Documents, TheSchemaOfTheConfigurationIsWhatTheProgramPrints) {

@@ -1,0 +1,350 @@
+// From the flags of `lockstep plan` to a model on a cluster.
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "lockstep/base/units.h"
+#include "lockstep/cli/plan_flags.h"
+#include "lockstep/cli/run_flags.h"
+#include "lockstep/config/convert.h"
+#include "lockstep/config/run_file.h"
+#include "lockstep/model/stats/architecture_stats.h"
+#include "lockstep/model/stats/described_model.h"
+#include "lockstep/model/stats/gpt_of_size.h"
+#include "lockstep/parallel/cost/check_layout.h"
+#include "lockstep/planner/cluster_spec.h"
+#include "lockstep/planner/deepspeed_file.h"
+
+namespace lockstep::cli {
+namespace {
+
+using parallel::Layout;
+using parallel::Offload;
+using parallel::PipelineSchedule;
+using parallel::Recompute;
+
+constexpr std::string_view kUsualPrecision = "bf16";
+/// Micro-batches of a pipeline stage where nobody says how many: from four times the stages on the
+/// bubble matters little (Huang et al. 2019, arXiv:1811.06965, section 2.3).
+constexpr std::int64_t kMicroBatchesAStage = 4;
+constexpr std::int64_t kMostLayers = 1'000'000;  // of a stage
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
+
+void append(std::vector<Problem>& problems, std::vector<Problem> more) {
+  problems.insert(problems.end(), std::make_move_iterator(more.begin()),
+                  std::make_move_iterator(more.end()));
+}
+
+Offload offload_of(const std::string& word) {
+  if (word == "cpu") return Offload::cpu;
+  return word == "nvme" ? Offload::nvme : Offload::none;
+}
+
+std::string_view precision_name(config::Dtype compute) {
+  switch (compute) {
+    case config::Dtype::fp32:
+      return "fp32";
+    case config::Dtype::fp16:
+      return "fp16";
+    case config::Dtype::bf16:
+      break;
+  }
+  return "bf16";
+}
+
+/// \throws UsageError for a file that cannot be read.
+planner::ReadCluster cluster_of(const std::string& text) {
+  std::error_code missing;
+  if (!text.ends_with(".toml") && !std::filesystem::is_regular_file(text, missing)) {
+    return planner::read_cluster(text, "--cluster");
+  }
+  return planner::read_cluster_file(
+      config::read_run_file(text, kMostFileBytes, "the cluster's TOML file"), text);
+}
+
+double largest_tensor(const model::ModelStats& model) {
+  std::int64_t most = 0;
+  for (const model::BlockStats& block : model.blocks) {
+    for (const model::ParameterStats& parameter : block.parameters) {
+      const std::int64_t experts = parameter.of_experts ? parameter.shape.front() : 1;
+      most = std::max(most, parameter.count() / std::max<std::int64_t>(1, experts));
+    }
+  }
+  return static_cast<double>(most);
+}
+
+class JobReader {
+ public:
+  explicit JobReader(const Args& args) : args_(args) {}
+
+  [[nodiscard]] planner::ClusterJob read() {
+    try_to([&] { read_model(); });
+    try_to([&] { read_devices(); });
+    read_precision();
+    try_to([&] { read_saving(); });
+    read_degrees();
+    read_batch();
+    read_schedule();
+    check();
+    if (!problems_.empty()) throw UsageError(std::move(problems_));
+    read_rest();
+    return std::move(job_);
+  }
+
+ private:
+  /// What one part throws does not hide the problems of the others.
+  template <typename Read>
+  void try_to(const Read& read) {
+    try {
+      read();
+    } catch (const UsageError& error) {
+      append(problems_, error.problems());
+    }
+  }
+  [[nodiscard]] std::int64_t number(std::string_view flag, std::int64_t otherwise) const {
+    return args_.integer(flag).value_or(otherwise);
+  }
+  [[nodiscard]] int degree(std::string_view flag) const {
+    return static_cast<int>(number(flag, 1));
+  }
+
+  /// What a person may want to say instead.
+  void by_default(std::string_view flag, std::string_view value) {
+    if (args_.has("--states-only") && flag != "--precision") return;
+    defaults_ += (defaults_.empty() ? "" : ", ") + std::string(flag) + " " + std::string(value);
+  }
+  void assume(std::string sentence) { job_.assumptions.push_back(std::move(sentence)); }
+
+  void read_model() {
+    if (!args_.has("--params") && !args_.has("--model")) {
+      read_run_file();
+    } else if (args_.has("--params")) {
+      job_.given_parameters = read_parameters(args_.text("--params")).value_or(0);
+      job_.architecture = model::gpt_of_size(job_.given_parameters);
+    } else {
+      model::DescribedModel described = model::described_model(args_.text("--model"));
+      job_.architecture = std::move(described.architecture);
+      job_.assumptions = std::move(described.assumptions);
+    }
+    append(problems_, model::check_architecture(job_.architecture));
+    if (!problems_.empty()) return;
+    const std::int64_t sequence = number("--seq-len", run_ ? run_->data.seq_len : 0);
+    job_.model = model::architecture_stats(job_.architecture, sequence);
+    has_model_ = true;
+    for (const std::string_view flag : {"--seq-len", "--tokens"}) {
+      if (job_.model.counts_tokens || !args_.has(flag)) continue;
+      problems_.push_back(
+          {"LS-1020", std::string(flag), "samples of this model have no tokens", "drop it"});
+    }
+    if (sequence == 0 && job_.model.counts_tokens) {
+      by_default("--seq-len", std::to_string(job_.model.tokens_per_sample));
+    }
+  }
+
+  /// \throws UsageError when it cannot be read.
+  void read_run_file() {
+    config::ParsedConfig parsed = read_run(args_);
+    append(problems_, std::move(parsed.problems));
+    append(problems_, model::check_model(parsed.config.model));
+    run_ = std::move(parsed.config);
+    job_.architecture = model::architecture_of(run_->model, run_->data.seq_len);
+    job_.architecture.name = run_->run.name;
+    for (std::string& note : parsed.notes) assume(std::move(note));
+  }
+
+  void read_devices() {
+    if (args_.has("--cluster")) {
+      planner::ReadCluster read = cluster_of(args_.text("--cluster"));
+      append(problems_, std::move(read.problems));
+      job_.machine = read.machine;
+      if (read.machine) devices_ = read.machine->devices;
+      return;
+    }
+    devices_ = number("--gpus", 0);
+    const std::string name = args_.text("--gpu");
+    if (name.empty()) return;
+    append(problems_, check_device(name, "--gpu"));
+    if (const DeviceModel* device = find_device(name)) {
+      job_.machine = usual_machine(*device, std::max<std::int64_t>(1, devices_));
+    }
+  }
+
+  void read_precision() {
+    const std::string name =
+        args_.text("--precision", run_ ? precision_name(run_->precision.compute) : kUsualPrecision);
+    append(problems_, parallel::check_recipe(name));
+    job_.recipe = parallel::find_recipe(name);
+  }
+
+  void read_saving() {
+    Layout& layout = job_.layout;
+    const std::string recompute = args_.text("--recompute", "none");
+    layout.recompute = recompute == "full"        ? Recompute::full
+                       : recompute == "selective" ? Recompute::selective
+                                                  : Recompute::none;
+    layout.flash_attention = args_.has("--flash-attention");
+    layout.zero = static_cast<int>(number("--zero", 0));
+    layout.shard = static_cast<int>(number("--shard", 0));
+    layout.secondary_shard = static_cast<int>(number("--secondary-shard", 0));
+    layout.offload_optimizer = offload_of(args_.text("--offload-optimizer"));
+    layout.offload_parameters = offload_of(args_.text("--offload-parameters"));
+    if (args_.has("--offload")) {
+      layout.offload_optimizer = offload_of(args_.text("--offload"));
+      if (layout.zero == 3) layout.offload_parameters = layout.offload_optimizer;
+    }
+    if (args_.has("--deepspeed")) read_deepspeed();
+  }
+
+  void read_deepspeed() {
+    const std::string file = args_.text("--deepspeed");
+    const planner::DeepSpeedFile read = planner::read_deepspeed_file(
+        config::read_run_file(file, kMostFileBytes, "DeepSpeed's configuration"), file);
+    job_.layout.zero = read.zero;
+    job_.layout.offload_optimizer = read.offload_optimizer;
+    job_.layout.offload_parameters = read.offload_parameters;
+    job_.memory_software = "DeepSpeed";
+    assume("of " + file + " the ZeRO stage and offloading are read, nothing else");
+    job_.deepspeed_rule = args_.has("--states-only") && read.zero >= 2;
+    if (args_.has("--states-only") && read.zero < 2) {
+      assume("DeepSpeed has no estimator for stage " + std::to_string(read.zero) +
+             ": states as the ZeRO paper counts them");
+    }
+  }
+
+  void read_degrees() {
+    Layout& layout = job_.layout;
+    layout.tensor = degree("--tensor");
+    layout.pipeline = degree("--pipeline");
+    layout.context = degree("--context");
+    layout.expert = degree("--expert");
+    layout.sequence = args_.has("--sequence");
+    const std::int64_t others = std::int64_t{1} * layout.tensor * layout.pipeline * layout.context;
+    layout.data = degree("--data");
+    if (devices_ == 0) {
+      devices_ = layout.data * others;
+      if (job_.machine) job_.machine->devices = devices_;
+    } else if (!args_.has("--data")) {
+      layout.data = static_cast<int>(std::max<std::int64_t>(1, devices_ / others));
+      if (devices_ % others != 0) refuse_devices(others);
+    }
+  }
+
+  void refuse_devices(std::int64_t others) {
+    const std::int64_t below = devices_ / others * others;
+    problems_.push_back({"LS-6104", args_.has("--cluster") ? "--cluster" : "--gpus",
+                         counted(devices_, "device") +
+                             " are no whole number of times tensor x "
+                             "pipeline x context = " +
+                             format_count(others),
+                         "use " + (below > 0 ? format_count(below) + " or " : std::string()) +
+                             format_count(below + others) + " devices, or other degrees"});
+    devices_ = 0;  // said once
+  }
+
+  /// Of the flags, or else of RUN.toml.
+  [[nodiscard]] config::BatchSection batch() const {
+    config::BatchSection given;
+    given.global_batch = args_.integer("--global-batch");
+    given.micro_batch = args_.integer("--micro-batch");
+    given.accumulation = args_.integer("--accumulation");
+    const bool any = given.global_batch || given.micro_batch || given.accumulation;
+    return any || !run_ ? given : run_->batch;
+  }
+
+  /// Any two of the three numbers give the third.
+  void read_batch() {
+    Layout& layout = job_.layout;
+    const config::BatchSection given = batch();
+    global_batch_ = given.global_batch.value_or(0);
+    const std::int64_t data = std::max(1, layout.data);
+    layout.micro_batch = given.micro_batch.value_or(1);
+    if (global_batch_ > 0 && given.accumulation && !given.micro_batch) {
+      layout.micro_batch = std::max<std::int64_t>(1, global_batch_ / (*given.accumulation * data));
+    } else if (!given.micro_batch) {
+      by_default("--micro-batch", "1");
+    }
+    if (given.accumulation) {
+      layout.accumulation = *given.accumulation;
+    } else if (global_batch_ > 0) {
+      layout.accumulation = std::max<std::int64_t>(1, global_batch_ / (layout.micro_batch * data));
+    } else if (layout.pipeline > 1) {
+      layout.accumulation = kMicroBatchesAStage * layout.pipeline;
+      by_default("--accumulation", std::to_string(layout.accumulation));
+    }
+  }
+
+  void read_schedule() {
+    Layout& layout = job_.layout;
+    layout.chunks = degree("--chunks");
+    if (args_.has("--cuts")) read_cuts(args_.text("--cuts"));
+    const std::string name = args_.text("--schedule");
+    if (name == "gpipe") layout.schedule = PipelineSchedule::gpipe;
+    if (name == "1f1b") layout.schedule = PipelineSchedule::one_f_one_b;
+    if (name == "interleaved") layout.schedule = PipelineSchedule::interleaved;
+    if (name.empty() && layout.pipeline > 1) {
+      layout.schedule =
+          layout.chunks > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
+    }
+  }
+
+  void read_cuts(std::string_view text) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      std::int64_t layers = 0;
+      if (!config::read_integer(text.substr(begin, end - begin), layers) || layers < 0 ||
+          layers > kMostLayers) {
+        problems_.push_back({"LS-1013", "--cuts", "cannot be " + std::string(text.substr(0, 64)),
+                             "give the layers of each stage: 9,8,8,7"});
+        job_.layout.cuts.clear();
+        return;
+      }
+      job_.layout.cuts.push_back(layers);
+      begin = end + 1;
+    }
+  }
+
+  void check() {
+    append(problems_, parallel::check_layout({job_.layout, has_model_ ? &job_.model : nullptr,
+                                              has_model_ ? &job_.architecture : nullptr, devices_,
+                                              global_batch_}));
+  }
+
+  void read_rest() {
+    job_.states_only = args_.has("--states-only");
+    job_.tokens = read_parameters(args_.text("--tokens")).value_or(0);
+    if (!args_.has("--precision") && !run_ && !job_.deepspeed_rule) {
+      by_default("--precision", kUsualPrecision);
+    }
+    if (!defaults_.empty()) {
+      job_.assumptions.insert(job_.assumptions.begin(), "nobody said otherwise: " + defaults_);
+    }
+    if (job_.deepspeed_rule) {
+      job_.largest_layer = read_parameters(args_.text("--largest-layer")).value_or(0);
+      if (job_.largest_layer == 0) job_.largest_layer = largest_tensor(job_.model);
+    }
+  }
+
+  const Args& args_;
+  planner::ClusterJob job_;
+  std::vector<Problem> problems_;
+  std::optional<config::RunConfig> run_;  // where the model is that of RUN.toml
+  std::string defaults_;
+  std::int64_t global_batch_ = 0;  // that was asked for
+  std::int64_t devices_ = 0;       // 0 = as many as the degrees multiply to
+  bool has_model_ = false;
+};
+
+}  // namespace
+
+planner::ClusterJob read_cluster_job(const Args& args) {
+  const SetArgs set = with_sets_as_flags(args);
+  if (!set.problems.empty()) throw UsageError(set.problems);
+  return JobReader(set.args).read();
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,56 @@
+// Which layout trains fastest and fits: docs/planning.md, "Search". A pure function.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/parallel/cost/step_time.h"
+#include "lockstep/parallel/plan/layout.h"
+#include "lockstep/parallel/plan/parallel_plan.h"
+#include "lockstep/planner/cluster_plan.h"
+
+namespace lockstep::planner {
+
+struct SearchLimits {
+  std::int64_t devices = 0;       // 0 = all of the machine
+  std::int64_t global_batch = 0;  // samples a step, held fixed; 0 = as the job's layout has it
+  double need_within_s = 0;       // for the job's tokens; 0 = not asked
+  std::size_t keep = 8;           // ranked layouts, each with its own degrees
+};
+
+struct RankedLayout {
+  parallel::Layout layout;
+  parallel::MemoryPlan memory;
+  parallel::TimePrediction time;
+  std::int64_t host_bytes = 0;  // of one device, in its host's memory, whose size is not known
+  std::int64_t nvme_bytes = 0;  // and on its disk
+  std::string flags;            // of `lockstep plan`: "--data 16 --tensor 8 ..."
+  std::string why;              // a sentence
+};
+
+/// A kind of layouts that are not ranked.
+struct RejectedLayouts {
+  std::string what;     // "tensor 16", "zero 3"
+  std::string because;  // a sentence with numbers
+};
+
+struct DevicesWithin {
+  std::int64_t devices = 0;  // the fewest that are quick enough; 0 = no number of them
+  double train_s = 0;        // with them, else the shortest time there is
+  std::string sentence;
+};
+
+struct SearchResult {
+  std::vector<RankedLayout> ranked;  // best first; empty = nothing fits
+  std::vector<RejectedLayouts> rejected;
+  std::int64_t considered = 0;  // layouts whose time or memory was looked at
+  std::optional<DevicesWithin> within{};
+};
+
+/// Of the job's layout, flash attention stays as it is, and the batch where limits have none.
+/// \pre the job has a machine.
+[[nodiscard]] SearchResult search_layouts(const ClusterJob& job, const SearchLimits& limits);
+
+}  // namespace lockstep::planner
