@@ -115,7 +115,9 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "names what no table has."},
     {"LS-6114", "cluster that cannot be read",
      "--cluster says hosts and devices: 8xA100-80G*4 is four hosts with eight devices each, "
-     "8xA100-80G is one, and @LINK behind it names what is between hosts (\"@100 GbE\")."},
+     "8xA100-80G is one, and @LINK behind it names what is between hosts (\"@100 GbE\"). Or it is "
+     "a "
+     "TOML file: device, devices_per_host, hosts, inside, between."},
     {"LS-6115", "DeepSpeed configuration not readable",
      "Of a ds_config.json a plan reads zero_optimization: stage, offload_optimizer.device and "
      "offload_param.device. The message says which of them is no such value."},

@@ -28,6 +28,28 @@ void start(Cluster& cluster, int count) {
   for (int i = 0; i < count; ++i) ASSERT_GE(cluster.rounds(i), 1);
 }
 
+TEST(Missed, WhoHearsLateOfARoundDoesNotStartItsRanksThen) {
+  NodeSettings settings = hosts(2, 3, 1);
+  settings.last_call_s = 1;
+  Cluster cluster(settings);
+  cluster.add("a");
+  cluster.add("b");
+  cluster.run_for(0.95);
+  cluster.stop_process(1, true);
+  cluster.run_for(0.2);
+  ASSERT_EQ(cluster.rounds(0), 1);
+  const auto running = cluster.state_pointer();
+  cluster.run_for(2.8);  // the others may count it as gone, and go on without asking it
+  cluster.stop_process(1, false);
+  cluster.give(1, StateCame{running});
+  cluster.run_for(0.1);
+  EXPECT_EQ(cluster.rounds(1), 0);
+  cluster.stop_all_told();
+  cluster.run_for(3);
+  EXPECT_EQ(cluster.rounds(0), 2);
+  EXPECT_EQ(cluster.rounds(1), 1) << "the next round is its own again";
+}
+
 TEST(Joining, AHostThatThereIsRoomForBringsANewRoundThatDoesNotCount) {
   Cluster cluster(hosts(1, 2));
   cluster.add("a");

@@ -197,14 +197,23 @@ class StepClock {
     return time;
   }
 
+  /// Of all gradients, in all_reduces. Stage 2 has no room for sums of whole gradients: it reduces
+  /// (half of an all_reduce) behind every micro-batch, and gathers once. In a pipeline they are
+  /// summed first (Llama 3's row goes by that).
+  [[nodiscard]] double exchanges() const {
+    const bool each_time = layout_.zero == 2 && layout_.pipeline == 1;
+    return each_time ? (static_cast<double>(layout_.accumulation) + 1) / 2 : 1;
+  }
+
   void add_data_exchange(TimePrediction& time, double parameters) const {
     const std::int64_t ranks = layout_.replicas();
     const double bytes = parameters * recipe_.reduce;
     const Group group = group_of(ranks, layout_.tensor, machine_);
     const Algorithm how = stack_.linear_exchange ? Algorithm::linear : Algorithm::best;
     const double exchange = collective_time(Collective::all_reduce, bytes, group, machine_, how);
-    time.exposed_data_comm_s += stack_.exposed_data * exchange;
-    time.data_bytes += sent_bytes(Collective::all_reduce, bytes, ranks);
+    const double times = exchanges();
+    time.exposed_data_comm_s += times * stack_.exposed_data * exchange;
+    time.data_bytes += times * sent_bytes(Collective::all_reduce, bytes, ranks);
   }
 
   [[nodiscard]] double optimizer_time(double parameters) const {

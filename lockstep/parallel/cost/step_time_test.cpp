@@ -56,6 +56,20 @@ TEST(StepTime, IsTheSumOfItsParts) {
   EXPECT_FALSE(t.assumptions.empty());
 }
 
+TEST(StepTime, OfSharedGradientsReducesThemBehindEveryMicroBatch) {
+  Case c;
+  c.layout.data = 64;
+  c.layout.accumulation = 9;
+  c.layout.zero = 1;
+  const TimePrediction once = c.predict();
+  c.layout.zero = 2;
+  const TimePrediction often = c.predict();
+  EXPECT_DOUBLE_EQ(often.data_bytes, 5 * once.data_bytes);  // nine halves and one
+  EXPECT_DOUBLE_EQ(often.exposed_data_comm_s, 5 * once.exposed_data_comm_s);
+  c.layout.accumulation = 1;
+  EXPECT_DOUBLE_EQ(c.predict().data_bytes, once.data_bytes);
+}
+
 /// Layers that are all alike and nothing else, so that stages are equal.
 model::ModelStats layers_alone(std::int64_t layers) {
   model::ModelStats stats = gpt(layers, 4096);
