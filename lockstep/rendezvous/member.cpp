@@ -63,11 +63,8 @@ bool Member::is_answered(double now_s) const {
 }
 
 void Member::heard(double published_s, double now_s) {
-  if (answered_s_ && !is_answered(now_s)) {
-    if (state_) missed_generation_ = state_->generation;
-    is_back_ = !knows_more_;
-  }
-  knows_more_ = false;
+  const bool was_cut_off = answered_s_ && !is_answered(now_s);
+  if (was_cut_off && state_) missed_generation_ = state_->generation;
   answered_s_ = std::max(answered_s_.value_or(published_s), published_s);
 }
 
@@ -83,8 +80,6 @@ void Member::follow(const std::shared_ptr<const JobState>& state, Outputs& out) 
   if (!state->last_end.empty() && (!state_ || state_->last_end != state->last_end)) {
     out.push_back(Note{state->last_end});
   }
-  if (std::exchange(is_back_, false)) missed_generation_ = state->generation;
-  knows_more_ = true;
   state_ = state;
   own_.version = state->version;
   if (own_.generation != state->generation) has_news_ = true;

@@ -77,8 +77,6 @@ class Member {
   std::optional<double> answered_s_;  // when the newest answered record was published
   /// Rounds up to this one began while this agent was cut off: it may count as gone in them.
   int missed_generation_ = 0;
-  bool is_back_ = false;          // and the next state may be one that it missed
-  bool knows_more_ = false;       // a state came since the last answer
   std::optional<double> left_s_;  // when leaving stood on the record and no ranks ran
   double waits_since_s_;
   double patient_from_s_;  // silence of the leader counts from here
