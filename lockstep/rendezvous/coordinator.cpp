@@ -145,7 +145,7 @@ void Coordinator::settle(double now_s, std::optional<double> answered_s, Outputs
     is_dirty_ = false;
     wake_at_s_ = now_s + settings_.times.heartbeat_s;
     admit(now_s, out);
-    catch_up(out);
+    catch_up(now_s, out);
     drop_hosts(now_s);
     for (bool goes_on = true; goes_on;) {
       const Phase before = phase_;
@@ -165,9 +165,11 @@ void Coordinator::settle(double now_s, std::optional<double> answered_s, Outputs
   announce_if_changed(now_s, out);
 }
 
-/// The leader before may have begun a round that this one never heard of.
-void Coordinator::catch_up(Outputs& out) {
+/// The leader before may have begun a round that this one never heard of, on hosts that it does not
+/// know either: they are given the time in which their ranks have surely ended.
+void Coordinator::catch_up(double now_s, Outputs& out) {
   if (newest_generation_ <= generation_) return;
+  not_before_s_ = std::max(not_before_s_, now_s + settings_.times.lost_s);
   if (phase_ == Phase::running) {
     stop(StopCause::lost, "the agent that led before had begun another round", out);
   }

@@ -90,7 +90,7 @@ class Coordinator {
   void continue_from(const JobState& last, Part part, double now_s);
   void be_patient(double now_s);
   [[nodiscard]] bool is_in_doubt(double now_s, Outputs& out);
-  void catch_up(Outputs& out);
+  void catch_up(double now_s, Outputs& out);
   void admit(double now_s, Outputs& out);
   void admit(Host& host, double now_s, Outputs& out);
   [[nodiscard]] std::optional<Agent> holder_of_place(const Host& host) const;

@@ -136,7 +136,11 @@ void Coordinator::start(const std::vector<const Host*>& ready, double now_s, Out
   for (const Host* host : ready) agents.push_back(host->record->agent);
   seats_ = assign_seats(agents, seats_, static_cast<std::size_t>(settings_.max_nodes));
   for (auto& [id, host] : hosts_) host.is_seated = false;
-  for (const Seat& seat : seats_) hosts_.at(seat.agent.id).is_seated = true;
+  for (Seat& seat : seats_) {
+    Host& host = hosts_.at(seat.agent.id);
+    host.is_seated = true;
+    seat.beat = host.record->beat;
+  }
   generation_ = std::max(generation_, newest_generation_) + 1;
   round_began_s_ = now_s;
   is_short_ = false;

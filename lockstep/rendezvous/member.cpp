@@ -62,9 +62,7 @@ bool Member::is_answered(double now_s) const {
   return answered_s_ && now_s < *answered_s_ + settings_.times.fence_s;
 }
 
-void Member::heard(double published_s, double now_s) {
-  const bool was_cut_off = answered_s_ && !is_answered(now_s);
-  if (was_cut_off && state_) missed_generation_ = state_->generation;
+void Member::heard(double published_s) {
   answered_s_ = std::max(answered_s_.value_or(published_s), published_s);
 }
 
@@ -166,6 +164,15 @@ bool Member::has_seat_to_take() const {
          state_->seat_of(own_.agent.id) != nullptr;
 }
 
+/// Whether this agent hears so late of its seat that others may count it as gone: who gave it the
+/// seat had its word of long ago.
+bool Member::is_seat_old(double now_s) const {
+  const std::uint64_t beat = state_->seat_of(own_.agent.id)->beat;
+  const auto said = std::find_if(recent_.begin(), recent_.end(),
+                                 [&](const Said& one) { return one.beat == beat; });
+  return said == recent_.end() || now_s >= said->at_s + settings_.times.fence_s;
+}
+
 void Member::obey(double now_s, Outputs& out) {
   if (has_live_ranks()) {
     const bool is_over = state_->generation != own_.ranks.generation;
@@ -180,7 +187,7 @@ void Member::obey(double now_s, Outputs& out) {
   if (has_seat_to_take() && !own_.leaving) {
     // The state can come before the first answer, and after a long silence before the next.
     if (!is_answered(now_s)) return;
-    if (state_->generation > missed_generation_) return take_seat(now_s, out);
+    if (!is_seat_old(now_s)) return take_seat(now_s, out);
     own_.ranks = {state_->generation, Kind::fenced, {}, false, -1};
     has_news_ = true;
   }
@@ -329,6 +336,8 @@ void Member::publish_if_due(double now_s, Outputs& out) {
     out.push_back(Publish{record_});
     published_s_ = now_s;
     has_news_ = false;
+    recent_.push_back({own_.beat, now_s});
+    while (recent_.front().at_s + settings_.times.fence_s < now_s) recent_.pop_front();
   }
   wake_by(published_s_ + settings_.times.heartbeat_s);
   if (is_finished_) out.push_back(*finish_);

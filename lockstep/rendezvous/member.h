@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -20,7 +21,7 @@ class Member {
   using Outputs = std::vector<NodeOutput>;
 
   void follow(const std::shared_ptr<const JobState>& state, Outputs& out);
-  void heard(double published_s, double now_s);
+  void heard(double published_s);
   void rank_failing(const Failure& failure);
   void ranks_ended(const RoundEnd& end, double now_s);
   void ask_to_stop();
@@ -47,6 +48,7 @@ class Member {
   [[nodiscard]] bool has_live_ranks() const;
   [[nodiscard]] bool is_answered(double now_s) const;
   [[nodiscard]] bool has_seat_to_take() const;
+  [[nodiscard]] bool is_seat_old(double now_s) const;
   void obey(double now_s, Outputs& out);
   void take_seat(double now_s, Outputs& out);
   void stop_ranks(bool at_once, const std::string& because, Outputs& out);
@@ -63,6 +65,10 @@ class Member {
   void wake_by(double time_s) { wake_at_s_ = std::min(wake_at_s_, time_s); }
 
   enum class Told : std::uint8_t { nothing, stop, kill };
+  struct Said {
+    std::uint64_t beat = 0;
+    double at_s = 0;
+  };
 
   NodeSettings settings_;
   Record own_;
@@ -75,13 +81,12 @@ class Member {
   bool is_finished_ = false;
   std::optional<Finish> finish_;      // once no ranks run
   std::optional<double> answered_s_;  // when the newest answered record was published
-  /// Rounds up to this one began while this agent was cut off: it may count as gone in them.
-  int missed_generation_ = 0;
-  std::optional<double> left_s_;  // when leaving stood on the record and no ranks ran
+  std::optional<double> left_s_;      // when leaving stood on the record and no ranks ran
   double waits_since_s_;
   double patient_from_s_;  // silence of the leader counts from here
   double next_note_s_;
   double last_step_s_;
+  std::deque<Said> recent_;  // records that this agent published
   double published_s_ = -std::numeric_limits<double>::infinity();
   double wake_at_s_ = 0;
 };

@@ -74,8 +74,8 @@ void Node::take(double /*now_s*/, const NotLeading& /*not_leading*/, Outputs& /*
   coordinator_.reset();
 }
 
-void Node::take(double now_s, const Heard& heard, Outputs& /*out*/) {
-  member_.heard(heard.published_s, now_s);
+void Node::take(double /*now_s*/, const Heard& heard, Outputs& /*out*/) {
+  member_.heard(heard.published_s);
 }
 
 void Node::take(double /*now_s*/, const RankFailing& failing, Outputs& /*out*/) {

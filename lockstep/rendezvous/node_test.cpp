@@ -406,7 +406,9 @@ TEST(Leadership, WhoLeadsAnewWaitsForRanksOfARoundThatItNeverHeardOf) {
   EXPECT_EQ(cluster.rounds(fresh), 0);
   ASSERT_TRUE(cluster.seen(0).stop);
   cluster.stop_all_told();
-  cluster.run_for(0.2);
+  cluster.run_for(3);
+  EXPECT_EQ(cluster.rounds(fresh), 0) << "of others that it does not know either";
+  cluster.run_for(1);
   ASSERT_EQ(cluster.rounds(fresh), 1);
   EXPECT_EQ(cluster.seen(fresh).rounds[0].generation, 2);
 }

@@ -19,6 +19,7 @@ constexpr std::size_t kOtherTextBytes = 1024;
 constexpr std::size_t kMostFields = 64;  // of Agent::equal
 constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr std::int64_t kMostCount = 1 << 30;
+constexpr std::int64_t kMostExact = std::int64_t{1} << 53;  // in JSON
 
 constexpr auto kKinds = std::to_array<const char*>(
     {"none", "running", "failing", "failed", "succeeded", "stopped", "fenced"});
@@ -246,10 +247,14 @@ std::map<std::string, std::string> equal_from(const JsonFields& fields) {
   return equal;
 }
 
+std::uint64_t beat_from(const JsonFields& fields) {
+  return static_cast<std::uint64_t>(number_of(fields, "beat", 0, kMostExact));
+}
+
 void read_lists(const JsonFields& fields, JobState& state) {
   for (const JsonFields& item : list_of(fields, "seats", kMostSeats)) {
     const auto base = static_cast<int>(number_of(item, "base_rank", 0, kMostCount));
-    state.seats.push_back({agent_from(item), base});
+    state.seats.push_back({agent_from(item), base, beat_from(item)});
   }
   for (const std::string& host : fields.texts("lost")) {
     if (host.size() > 3 * kNameBytes || state.lost.size() == kMostListed) {
@@ -270,6 +275,7 @@ ordered_json seats_json(const std::vector<Seat>& seats) {
   return to_array(seats, kMostSeats, [](const Seat& seat, std::size_t) {
     ordered_json json = to_json(seat.agent);
     json["base_rank"] = seat.base_rank;
+    json["beat"] = seat.beat;
     return json;
   });
 }
@@ -331,9 +337,8 @@ Record record_from(std::string_view bytes) {
   record.agent = agent_from(fields);
   record.agent.machine = text_of(fields, "machine", kNameBytes);
   record.agent.equal = equal_from(fields);
-  constexpr std::int64_t most = std::int64_t{1} << 53;
-  record.beat = static_cast<std::uint64_t>(number_of(fields, "beat", 0, most));
-  record.version = static_cast<std::uint64_t>(number_of(fields, "version", 0, most));
+  record.beat = beat_from(fields);
+  record.version = static_cast<std::uint64_t>(number_of(fields, "version", 0, kMostExact));
   record.generation = count_of(fields, "generation");
   record.cleared = count_of(fields, "cleared");
   record.ranks = ranks_from(fields.object("state_of_ranks"));
@@ -392,8 +397,7 @@ JobState state_from(std::string_view bytes) {
   state.run_id = text_of(fields, "run_id", kNameBytes);
   state.leader = text_of(fields, "leader", kNameBytes);
   state.leader_name = text_of(fields, "leader_name", kLineBytes);
-  state.version =
-      static_cast<std::uint64_t>(number_of(fields, "version", 0, std::int64_t{1} << 53));
+  state.version = static_cast<std::uint64_t>(number_of(fields, "version", 0, kMostExact));
   state.phase = one_of<JobState::Phase>(fields, "phase", kPhases);
   state.generation = count_of(fields, "generation");
   state.first_generation = count_of(fields, "first_generation");

@@ -2,6 +2,7 @@
 // begin.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,7 +31,8 @@ struct Agent {
 
 struct Seat {
   Agent agent;
-  int base_rank = 0;  // the first of its ranks
+  int base_rank = 0;       // the first of its ranks
+  std::uint64_t beat = 0;  // of the agent's record that it was given for
 
   friend bool operator==(const Seat&, const Seat&) = default;
 };

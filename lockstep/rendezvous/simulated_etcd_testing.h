@@ -66,6 +66,7 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
     std::uint64_t term = 0;       // the newest that the agent knows of
     bool is_leading = false;      // in that
     int lineage = 0;              // of the newest state that it was told
+    std::uint64_t version = 0;    // of that state
   };
   struct Lease {
     RecordPointer record;
@@ -109,7 +110,11 @@ class SimulatedEtcdBoard final : public SimulatedBoard {
   }
 
   void tell_state(int agent, const StatePointer& state, int lineage) {
-    client(agent).lineage = lineage;
+    Client& own = client(agent);
+    if (state->version > own.version) {  // an older one is not followed
+      own.version = state->version;
+      own.lineage = lineage;
+    }
     agents_.tell(agent, StateCame{state});
   }
 
