@@ -121,6 +121,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-6115", "DeepSpeed configuration not readable",
      "Of a ds_config.json a plan reads zero_optimization: stage, offload_optimizer.device and "
      "offload_param.device. The message says which of them is no such value."},
+    {"LS-6116", "timeline cannot be written",
+     "plan --timeline FILE writes the simulated step beside FILE and then renames it. The folder "
+     "is "
+     "missing, not writable or full; no half-written file is left."},
     {"LS-7001", "second gradient in one micro-batch",
      "Data parallelism sums each gradient once per micro-batch, while backward runs. A parameter "
      "that gets a second one would be counted twice: add the losses first, then call backward "

@@ -26,8 +26,14 @@ constexpr auto kByteUnits = std::to_array<Unit>({{"B", 1},
                                                  {"GiB", 1073741824.0},
                                                  {"TiB", 1099511627776.0}});
 
-constexpr auto kTimeUnits = std::to_array<Unit>(
-    {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}});
+constexpr auto kTimeUnits = std::to_array<Unit>({{"us", 1e-6},
+                                                 {"ms", 1e-3},
+                                                 {"s", 1},
+                                                 {"m", 60},
+                                                 {"min", 60},
+                                                 {"h", 3600},
+                                                 {"d", 86400},
+                                                 {"w", 604800}});
 
 constexpr double kMostBytes = 9.2e18;
 

@@ -77,12 +77,13 @@ TEST(Units, DurationsAreReadInPartsAndAsBareSeconds) {
   EXPECT_EQ(parse_duration_s("90s"), 90);
   EXPECT_EQ(parse_duration_s("1h30m"), 5400);
   EXPECT_EQ(parse_duration_s("3d"), 259200);
+  EXPECT_EQ(parse_duration_s("2w"), 1209600);
   EXPECT_EQ(parse_duration_s("2 min 05 s"), 125);
   EXPECT_EQ(parse_duration_s("250ms"), 0.25);
 }
 
 TEST(Units, WhatIsNoDurationIsNothing) {
-  for (const char* text : {"", "s", "1h30", "3w", "-2s", "nan", "1h s"}) {
+  for (const char* text : {"", "s", "1h30", "3y", "-2s", "nan", "1h s"}) {
     EXPECT_FALSE(parse_duration_s(text)) << text;
   }
 }

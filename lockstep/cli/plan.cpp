@@ -30,6 +30,14 @@ constexpr auto kExamples = std::to_array<Example>({
     {"lockstep plan --params 175e9 --cluster 8xA100-80G*128 --tensor 8 --pipeline 16 --tokens "
      "300e9",
      "a GPT of 175 billion parameters on 128 hosts of eight devices"},
+    {"lockstep plan --model llama-2-13b --gpus 16 --gpu A100-80G --global-batch 64 --search",
+     "how to split it: the fastest layout that fits, the next ones, and why not the others"},
+    {"lockstep plan --params 13e9 --gpus 64 --gpu A100-80G --global-batch 512 --search --tokens "
+     "20e9 --need-within 3d",
+     "the fewest of up to 64 devices that are done in three days"},
+    {"lockstep plan --model llama-2-7b --gpus 64 --gpu H100-80G --zero 1 --mtbf 2000d --tokens "
+     "300e9",
+     "how much of the time is progress when devices fail, and how often to save"},
     {"lockstep plan --params 7e9 --gpus 8 --zero 3 --states-only",
      "parameters, gradients and optimizer alone, of any device"},
 });
@@ -54,7 +62,10 @@ Exit run_on_this_host(const Args& args, const Context& context) {
 }
 
 Exit run_on_cluster(const Args& args, const Context& context) {
-  const ClusterReport report = make_cluster_report(read_cluster_job(args));
+  const ClusterReport report = make_cluster_report(read_cluster_job(args), read_questions(args));
+  if (!report.questions.timeline.empty() && report.plan.time) {
+    write_timeline(report.job, report.plan, report.questions.timeline);
+  }
   const std::optional<bool> fits = report.plan.fits();
   if (context.json) {
     context.out << cluster_json(report) << std::endl;
@@ -93,8 +104,10 @@ Command plan_command() {
               "known), layout, "
               "alternatives, distribute, advice, assumptions, error_band, micro_batch (where it "
               "is \"auto\": because, memory_limit_bytes, will_probe, candidates) (of named devices "
-              "also "
-              "optimizer_bytes, host_memory_bytes and nvme_bytes; what is not predicted is null).",
+              "also optimizer_bytes, host_memory_bytes, nvme_bytes, need_within, goodput, timeline "
+              "and, "
+              "by --search, alternatives and rejected: what, because; what is not asked for or "
+              "predicted is null).",
           .run = run,
           .check = check_plan_flags};
 }

@@ -2,66 +2,123 @@
 
 #include <utility>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/units.h"
 
 namespace lockstep::cli {
 namespace {
 
-void judge_distribution(ClusterReport& report) {
-  const std::int64_t memory = report.plan.device_memory_bytes;
-  if (memory == 0) {
-    report.reasons.emplace_back("no device was named (--gpu)");
-    return;
-  }
-  const planner::ClusterPlan alone = planner::plan_alone(report.job);
-  const std::int64_t needs = alone.memory.device.total();
-  report.distribution_needed = needs > memory;
-  report.reasons.push_back("one device needs " + format_bytes(needs) + " of " +
-                           format_bytes(memory) +
-                           (report.job.states_only ? " for states alone" : ""));
-  if (report.distribution_needed || !(alone.samples_per_s > 0)) return;
-  if (report.plan.fits().value_or(false) && report.plan.samples_per_s > 0) {
-    report.expected_speedup = report.plan.samples_per_s / alone.samples_per_s;
-    report.reasons.push_back("all devices process " + format_short(report.plan.samples_per_s) +
-                             " samples/s, one " + format_short(alone.samples_per_s));
+/// The best layout becomes the job's, or where none fits the one that comes closest.
+void search(ClusterReport& report) {
+  planner::SearchLimits limits;
+  limits.need_within_s = report.questions.need_within_s;
+  report.search = planner::search_layouts(report.job, limits);
+  const planner::SearchResult& found = *report.search;
+  if (!found.ranked.empty()) {
+    report.job.layout = found.ranked.front().layout;
+  } else if (found.smallest) {
+    report.job.layout = *found.smallest;
+    report.job.assumptions.emplace_back(
+        "no layout fits: this is the one that takes the least memory");
+  } else {
+    const std::int64_t devices = report.job.machine->devices;
+    throw UsageError({{"LS-1009", "--global-batch",
+                       counted(report.job.layout.global_batch(), "sample") +
+                           " cannot be shared by " + counted(devices, "device") + " in any layout",
+                       "use a multiple of " + format_count(devices) + ", or other devices"}});
   }
 }
 
-void advise(ClusterReport& report) {
+planner::TrainingFacts facts_of(const ClusterReport& report) {
+  planner::TrainingFacts facts;
+  facts.need_within_s = report.questions.need_within_s;
+  facts.searched = report.search.has_value();
+  return facts;
+}
+
+void judge_distribution(ClusterReport& report) {
+  if (report.plan.device_memory_bytes == 0) {
+    report.distribution.reasons.emplace_back("no device was named (--gpu)");
+  } else {
+    report.distribution = planner::distribute(report.job, facts_of(report));
+  }
+  report.advice = planner::advice(report.job, facts_of(report));
+}
+
+void judge_time(ClusterReport& report) {
+  const double limit = report.questions.need_within_s;
+  if (limit <= 0) return;
+  if (report.search && report.search->within) {
+    const planner::DevicesWithin& within = *report.search->within;
+    report.within = DoneWithin{within.devices, within.train_s, within.sentence};
+    return;
+  }
+  DoneWithin within;
+  within.train_s = train_seconds(report);
+  if (within.train_s <= 0) {
+    within.sentence = "not known: no time is predicted (--gpu names a device)";
+  } else if (within.train_s <= limit) {
+    within.devices = report.job.layout.devices();
+    within.sentence = "within " + format_duration(limit) + ": yes";
+  } else {
+    within.sentence =
+        "within " + format_duration(limit) + ": no; --search says how many devices would do";
+  }
+  report.within = std::move(within);
+}
+
+void judge_failures(ClusterReport& report) {
+  if (!report.questions.failures) return;
+  planner::GoodputQuestion question = *report.questions.failures;
+  question.units = report.job.layout.devices();
+  report.goodput = planner::goodput(question);
+}
+
+void say_what_fits(ClusterReport& report) {
   if (report.plan.fits().value_or(true)) return;
   const std::string memory = format_bytes(report.plan.device_memory_bytes);
   if (report.fit.devices_for_states > report.job.layout.devices()) {
-    report.advice.push_back({"at least " + counted(report.fit.devices_for_states, "device"),
-                             "states alone take as many of " + memory +
-                                 ", shared by all; activations and buffers come on top",
-                             "memory_bytes"});
+    report.ways.push_back({"at least " + counted(report.fit.devices_for_states, "device"),
+                           "states alone take as many of " + memory +
+                               ", shared by all; activations and buffers come on top",
+                           "memory_bytes"});
   }
   const std::string what = report.job.states_only ? " of states alone" : "";
   for (const planner::WayToFit& way : report.fit.ways) {
-    report.advice.push_back({way.flags,
-                             counted(way.devices, "device") +
-                                 (way.devices == 1 ? " then holds " : " then hold ") +
-                                 format_bytes(way.total_bytes) + what + " of " + memory +
-                                 (way.devices == 1 ? "" : " each"),
-                             "docs/planning.md, memory"});
+    report.ways.push_back({way.flags,
+                           counted(way.devices, "device") +
+                               (way.devices == 1 ? " then holds " : " then hold ") +
+                               format_bytes(way.total_bytes) + what + " of " + memory +
+                               (way.devices == 1 ? "" : " each"),
+                           "docs/planning.md, memory"});
   }
   if (report.fit.ways.empty()) {
-    report.advice.push_back(
-        {"a smaller model or longer pipelines",
-         "neither sharing, offloading nor splitting layers as usual makes it fit",
-         "docs/planning.md, memory"});
+    report.ways.push_back({"a smaller model or longer pipelines",
+                           "neither sharing, offloading nor splitting layers as usual makes it fit",
+                           "docs/planning.md, memory"});
   }
 }
 
 }  // namespace
 
-ClusterReport make_cluster_report(planner::ClusterJob job) {
+double train_seconds(const ClusterReport& report) {
+  return report.plan.tokens_per_s > 0 ? report.job.tokens / report.plan.tokens_per_s : 0;
+}
+
+ClusterReport make_cluster_report(planner::ClusterJob job, ClusterQuestions questions) {
   ClusterReport report;
   report.job = std::move(job);
+  report.questions = std::move(questions);
+  for (const std::string& one : report.questions.assumptions) {
+    report.job.assumptions.push_back(one);
+  }
+  if (report.questions.search) search(report);
   report.plan = planner::plan_cluster(report.job);
-  judge_distribution(report);
   if (!report.plan.fits().value_or(true)) report.fit = planner::ways_to_fit(report.job);
-  advise(report);
+  say_what_fits(report);
+  judge_distribution(report);
+  judge_time(report);
+  judge_failures(report);
   return report;
 }
 

@@ -6,6 +6,7 @@
 #include "lockstep/base/json_fields.h"
 #include "lockstep/base/units.h"
 #include "lockstep/cli/plan_cluster.h"
+#include "lockstep/cli/plan_layout.h"
 #include "lockstep/cli/plan_table.h"
 #include "lockstep/engine/values/memory_rows.h"
 #include "lockstep/model/stats/described_model.h"
@@ -15,7 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using parallel::Layout;
-using parallel::Offload;
 using parallel::TimePrediction;
 
 // Relative. The largest errors over published runs: docs/planning.md, docs/validation.md.
@@ -23,37 +23,6 @@ constexpr double kMemoryErrorBand = 0.15;
 constexpr double kStepErrorBand = 0.15;
 
 Json known(double number) { return number > 0 ? Json(number) : Json(nullptr); }
-
-/// "none", "optimizer on cpu", "optimizer and parameters on nvme"
-std::string offload_text(const Layout& layout) {
-  const Offload optimizer = layout.offload_optimizer;
-  const Offload parameters = layout.offload_parameters;
-  if (optimizer == Offload::none && parameters == Offload::none) return "none";
-  const auto on = [](const char* what, Offload where) {
-    return std::string(what) + " on " + std::string(to_text(where));
-  };
-  if (optimizer == parameters) return on("optimizer and parameters", optimizer);
-  if (parameters == Offload::none) return on("optimizer", optimizer);
-  if (optimizer == Offload::none) return on("parameters", parameters);
-  return on("optimizer", optimizer) + ", " + on("parameters", parameters);
-}
-
-Json layout_json(const Layout& layout) {
-  return {{"data", layout.data},
-          {"zero", layout.zero},
-          {"tensor", layout.tensor},
-          {"pipeline", layout.pipeline},
-          {"sequence", layout.sequence ? layout.tensor : 1},
-          {"micro_batch", layout.micro_batch},
-          {"accumulation", layout.accumulation},
-          {"schedule", to_text(layout.schedule)},
-          {"recompute", to_text(layout.recompute)},
-          {"offload", offload_text(layout)},
-          {"context", layout.context},
-          {"expert", layout.expert},
-          {"chunks", layout.chunks},
-          {"flash_attention", layout.flash_attention}};
-}
 
 Json memory_json(const ClusterReport& report) {
   const parallel::MemoryPlan& memory = report.plan.memory.device;
@@ -72,10 +41,6 @@ double exposed_s(const TimePrediction& time) {
   return time.tensor_comm_s + time.pipeline_comm_s + time.exposed_data_comm_s;
 }
 
-double train_s(const ClusterReport& report) {
-  return report.plan.tokens_per_s > 0 ? report.job.tokens / report.plan.tokens_per_s : 0;
-}
-
 void add_speed(const ClusterReport& report, Json& document) {
   const char* speed = report.job.model.counts_tokens ? "tokens_per_s" : "samples_per_s";
   for (const char* key : {"step_s", speed, "tflops_per_device", "mfu", "bubble_fraction",
@@ -92,15 +57,45 @@ void add_speed(const ClusterReport& report, Json& document) {
   document["bubble_fraction"] = time.bubble_s / time.step_s;
   document["exposed_comm_s"] = exposed_s(time);
   document["comm_bytes_per_step"] = std::llround(time.wire_bytes());
-  document["time_to_train_s"] = known(train_s(report));
+  document["time_to_train_s"] = known(train_seconds(report));
 }
 
-Json advice_json(const std::vector<Advice>& advice) {
+Json advice_json(const ClusterReport& report) {
   Json rows = Json::array();
-  for (const Advice& one : advice) {
-    rows.push_back({{"say", one.say}, {"because", one.because}, {"source", one.source}});
-  }
+  const auto add = [&rows](const auto& all) {
+    for (const auto& one : all) {
+      rows.push_back({{"say", one.say}, {"because", one.because}, {"source", one.source}});
+    }
+  };
+  add(report.ways);
+  add(report.advice);
   return rows;
+}
+
+Json need_within_json(const ClusterReport& report) {
+  if (!report.within) return nullptr;
+  const DoneWithin& within = *report.within;
+  const bool is_known = within.train_s > 0 && std::isfinite(within.train_s);
+  return {{"seconds", report.questions.need_within_s},
+          {"met", within.train_s > 0 ? Json(within.devices > 0) : Json(nullptr)},
+          {"devices", within.devices > 0 ? Json(within.devices) : Json(nullptr)},
+          {"time_to_train_s", is_known ? Json(within.train_s) : Json(nullptr)},
+          {"because", within.sentence}};
+}
+
+/// Null where nothing is ever finished, or how much is trained is not known.
+Json expected_json(const ClusterReport& report) {
+  const double seconds = planner::expected_s(*report.goodput, train_seconds(report));
+  return seconds > 0 && std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
+}
+
+Json goodput_json(const ClusterReport& report) {
+  if (!report.goodput) return nullptr;
+  return {{"fraction", report.goodput->share},
+          {"exact_fraction", report.goodput->exact_share},
+          {"best_interval_s", report.goodput->best_interval_s},
+          {"failures_per_day", report.goodput->failures_a_day},
+          {"expected_s", expected_json(report)}};
 }
 
 /// "A100-80G", or what stands for a device that was not named.
@@ -123,28 +118,6 @@ std::string devices_text(const ClusterReport& report) {
     text += " on " + counted((devices + per_host - 1) / per_host, "host");
   }
   return text;
-}
-
-void add_degree(std::string_view name, std::int64_t ranks, std::string& text) {
-  if (ranks > 1) text += ", " + std::string(name) + " " + format_count(ranks);
-}
-
-std::string layout_text(const Layout& layout) {
-  std::string text = "data " + format_count(layout.data);
-  if (layout.zero > 0) text += " with ZeRO stage " + std::to_string(layout.zero);
-  add_degree("tensor", layout.tensor, text);
-  if (layout.sequence) text += " with sequence";
-  add_degree("pipeline", layout.pipeline, text);
-  if (layout.pipeline > 1) text += " (" + std::string(to_text(layout.schedule)) + ")";
-  add_degree("chunks", layout.chunks, text);
-  add_degree("context", layout.context, text);
-  add_degree("expert", layout.expert, text);
-  if (layout.recompute != parallel::Recompute::none) {
-    text += ", recompute " + std::string(to_text(layout.recompute));
-  }
-  if (layout.flash_attention) text += ", flash attention";
-  const std::string offload = offload_text(layout);
-  return offload == "none" ? text : text + ", " + offload;
 }
 
 std::string batch_text(const Layout& layout, const model::ModelStats& model) {
@@ -242,17 +215,49 @@ void add_step(const ClusterReport& report, PlanTable& table) {
                          format_number(time.tflops_per_device, 3) + " TFLOP/s a device, " +
                          format_percent(time.mfu) + " of its peak");
   table.row("sends", format_bytes(std::llround(time.wire_bytes())) + " a device");
-  if (train_s(report) > 0) {
-    table.row("whole run",
-              format_short(report.job.tokens) + " tokens in " + format_duration(train_s(report)));
+  if (train_seconds(report) > 0) {
+    table.row("whole run", format_short(report.job.tokens) + " tokens in " +
+                               format_duration(train_seconds(report)));
+  }
+}
+
+void add_goodput(const ClusterReport& report, PlanTable& table) {
+  if (!report.goodput) return;
+  const planner::Goodput& goodput = *report.goodput;
+  std::string text = format_percent(goodput.exact_share) +
+                     " of the time is progress, with a checkpoint every " +
+                     format_duration(goodput.best_interval_s) + " and " +
+                     format_short(goodput.failures_a_day) + " failures a day";
+  const Json expected = expected_json(report);
+  if (!expected.is_null()) {
+    text += ": the whole run takes " + format_duration(expected.get<double>());
+  }
+  table.row("failures", text);
+}
+
+void add_distribution(const ClusterReport& report, PlanTable& table) {
+  if (report.plan.device_memory_bytes == 0 || report.job.states_only) return;
+  table.blank();
+  table.title(std::string("several devices are ") + (report.distribution.needed ? "" : "not ") +
+              "worth it");
+  for (const std::string& reason : report.distribution.reasons) {
+    if (!reason.starts_with("time: ")) table.row("because", reason);  // not known
   }
 }
 
 void add_advice(const ClusterReport& report, PlanTable& table) {
-  if (!report.advice.empty()) {
+  if (!report.ways.empty()) {
     table.blank();
     table.title("to make it fit");
-    for (const Advice& one : report.advice) table.row("try", one.say + ": " + one.because);
+    for (const Advice& one : report.ways) table.row("try", one.say + ": " + one.because);
+  }
+  // Where it does not fit, the ways above were tried with this model; rules are general.
+  if (report.ways.empty() && !report.advice.empty() && !report.job.states_only) {
+    table.blank();
+    table.title("advice");
+    for (const planner::GivenAdvice& one : report.advice) {
+      table.row("do", one.say + ": " + one.because + " (" + one.source + ")");
+    }
   }
   table.blank();
   for (const std::string& one : report.plan.assumptions) {
@@ -272,12 +277,12 @@ std::string cluster_json(const ClusterReport& report) {
       plan.device_memory_bytes > 0 ? Json(plan.device_memory_bytes) : Json(nullptr);
   add_speed(report, document);
   document["layout"] = layout_json(report.job.layout);
-  document["alternatives"] = Json::array();
+  document["alternatives"] = alternatives_json(report);
   document["distribute"] = {
-      {"needed", plan.device_memory_bytes > 0 ? Json(report.distribution_needed) : Json(nullptr)},
-      {"expected_speedup", known(report.expected_speedup.value_or(0))},
-      {"reasons", report.reasons}};
-  document["advice"] = advice_json(report.advice);
+      {"needed", plan.device_memory_bytes > 0 ? Json(report.distribution.needed) : Json(nullptr)},
+      {"expected_speedup", known(report.distribution.expected_speedup)},
+      {"reasons", report.distribution.reasons}};
+  document["advice"] = advice_json(report);
   document["assumptions"] = plan.assumptions;
   document["error_band"] = {
       {"memory_bytes", report.job.states_only ? Json(nullptr) : Json(kMemoryErrorBand)},
@@ -287,6 +292,11 @@ std::string cluster_json(const ClusterReport& report) {
   document["host_memory_bytes"] = {{"device", plan.memory.host_bytes},
                                    {"host", plan.memory.host_bytes * devices_of_a_host(report)}};
   document["nvme_bytes"] = plan.memory.nvme_bytes;
+  document["rejected"] = rejected_json(report);
+  document["need_within"] = need_within_json(report);
+  document["goodput"] = goodput_json(report);
+  const std::string& timeline = report.questions.timeline;
+  document["timeline"] = timeline.empty() ? Json(nullptr) : Json(timeline);
   return to_line(document);
 }
 
@@ -296,6 +306,13 @@ std::string cluster_for_people(const ClusterReport& report, std::size_t width,
   add_model(report, table);
   add_memory(report, table);
   add_step(report, table);
+  if (report.within) table.row("in time", report.within->sentence);
+  add_goodput(report, table);
+  if (!report.questions.timeline.empty()) {
+    table.row("timeline", report.questions.timeline + ", for ui.perfetto.dev");
+  }
+  add_search(report, table);
+  add_distribution(report, table);
   add_advice(report, table);
   return table.text();
 }

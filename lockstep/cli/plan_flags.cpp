@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/cli/parser.h"
+#include "lockstep/cli/plan_questions.h"
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/config/convert.h"
 
@@ -105,6 +106,26 @@ constexpr std::array kFlags{
     Flag{.name = "--tokens",
          .value = "NUMBER",
          .help = "of the whole training, for its length: 300e9"},
+    Flag{.name = "--search",
+         .help = "find the fastest layout that fits, of all of these devices at one global batch; "
+                 "without it, alternatives stay empty"},
+    Flag{.name = "--need-within",
+         .value = "DURATION",
+         .help = "when --tokens must be trained, such as 3d; with --search, the fewest devices "
+                 "that do it"},
+    Flag{.name = "--mtbf",
+         .value = "DURATION",
+         .help = "mean time between failures of one device, such as 2000d: how much of the time "
+                 "is progress, and how often to save"},
+    Flag{.name = "--checkpoint-cost",
+         .value = "DURATION",
+         .help = "that training stands still for a checkpoint; default 30s"},
+    Flag{.name = "--restart-time",
+         .value = "DURATION",
+         .help = "from a failure until steps run again; default 10min"},
+    Flag{.name = "--timeline",
+         .value = "FILE",
+         .help = "write the simulated step as a Chrome trace (ui.perfetto.dev)"},
 };
 
 /// Of both questions.
@@ -295,6 +316,7 @@ std::vector<Problem> check_plan_flags(const Args& given, const Context& /*contex
     }
   }
   check_needs(args, problems);
+  check_questions(args, problems);
   return problems;
 }
 

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lockstep/base/saturated.h"
 #include "lockstep/base/units.h"
 #include "lockstep/cli/plan_flags.h"
 #include "lockstep/cli/run_flags.h"
@@ -87,9 +88,13 @@ class JobReader {
     try_to([&] { read_devices(); });
     read_precision();
     try_to([&] { read_saving(); });
-    read_degrees();
-    read_batch();
-    read_schedule();
+    if (args_.has("--search")) {
+      read_searched();
+    } else {
+      read_degrees();
+      read_batch();
+      read_schedule();
+    }
     check();
     if (!problems_.empty()) throw UsageError(std::move(problems_));
     read_rest();
@@ -136,7 +141,7 @@ class JobReader {
     const std::int64_t sequence = number("--seq-len", run_ ? run_->data.seq_len : 0);
     job_.model = model::architecture_stats(job_.architecture, sequence);
     has_model_ = true;
-    for (const std::string_view flag : {"--seq-len", "--tokens"}) {
+    for (const std::string_view flag : {"--seq-len", "--tokens", "--need-within"}) {
       if (job_.model.counts_tokens || !args_.has(flag)) continue;
       problems_.push_back(
           {"LS-1020", std::string(flag), "samples of this model have no tokens", "drop it"});
@@ -214,6 +219,21 @@ class JobReader {
       assume("DeepSpeed has no estimator for stage " + std::to_string(read.zero) +
              ": states as the ZeRO paper counts them");
     }
+  }
+
+  /// A search takes nothing of the layout but the samples of a step.
+  void read_searched() {
+    const config::BatchSection given = batch();
+    std::int64_t samples = given.global_batch.value_or(0);
+    if (samples == 0) {
+      const auto devices = static_cast<double>(std::max<std::int64_t>(1, devices_));
+      samples = Saturated::of(devices * static_cast<double>(given.micro_batch.value_or(1)) *
+                              static_cast<double>(given.accumulation.value_or(1)))
+                    .value();
+      by_default("--global-batch", std::to_string(samples));
+    }
+    job_.layout.accumulation = samples;
+    devices_ = 0;  // this layout is of one
   }
 
   void read_degrees() {

@@ -257,6 +257,7 @@ std::vector<GivenAdvice> advice(const ClusterJob& job, const TrainingFacts& fact
   std::vector<GivenAdvice> all;
   for (const AdviceRule& rule : advice_rules()) {
     if (rule.apply == nullptr) continue;
+    if (facts.searched && rule.topic == kKindOfParallelism) continue;
     if (std::optional<Said> said = rule.apply(at)) {
       all.push_back({std::move(said->say), std::move(said->because), std::string(rule.source)});
     }

@@ -20,7 +20,11 @@ struct TrainingFacts {
   bool control_flow = false;    // forward takes another way for other data
   double small_batch = 0;       // global batch that small_batch_rate was found good for
   double small_batch_rate = 0;  // learning rate
+  bool searched = false;        // the layout is the best of a search: no rule knows a better one
 };
+
+/// Topic of the rules that choose a layout.
+inline constexpr std::string_view kKindOfParallelism = "Which kind of parallelism";
 
 struct Distribution {
   bool needed = false;

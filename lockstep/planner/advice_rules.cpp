@@ -234,7 +234,7 @@ constexpr std::string_view kZero = "Rajbhandari et al. 2020, arXiv:1910.02054, s
 constexpr std::string_view kMegatron = "Narayanan et al. 2021, arXiv:2104.04473, section 3";
 constexpr std::string_view kLinks =
     "Patarasuk and Yuan 2009, doi:10.1016/j.jpdc.2008.09.002, lower bound of all_reduce";
-constexpr std::string_view kKind = "Which kind of parallelism";
+constexpr std::string_view kKind = kKindOfParallelism;
 constexpr std::string_view kNetwork = "Links";
 constexpr std::string_view kMemory = "Memory";
 constexpr std::string_view kTraining = "The training itself";

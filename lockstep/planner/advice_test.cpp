@@ -250,6 +250,13 @@ TEST(Advice, NormalisesFewSamplesTogether) {
   EXPECT_FALSE(says(advice(gpt(125e6, "V100-32G", 8)), "sync_batch_norm"));
 }
 
+TEST(Advice, DoesNotCorrectTheLayoutOfASearch) {
+  ClusterJob job = gpt(125e6, "A100-80G", 8);
+  job.layout.zero = 1;
+  EXPECT_TRUE(says(advice(job), "plain data parallelism"));
+  EXPECT_FALSE(says(advice(job, {.searched = true}), "plain data parallelism"));
+}
+
 TEST(Advice, CountsDataWorkers) {
   const ClusterJob job = gpt(125e6, "A100-80G", 16);
   EXPECT_TRUE(says(advice(job, {.cores_per_host = 64}), "data.workers = 16"));

@@ -169,7 +169,7 @@ class Judge {
     const RankedLayout* best = result.ranked.empty() ? nullptr : &result.ranked.front();
     for (const Choice& choice : kChoices) reject_values(choice, best, result.rejected);
     if (best == nullptr) {
-      reject_all(result.rejected);
+      reject_all(result);
       return;
     }
     reject_gpipe(*best, result.rejected);
@@ -191,20 +191,21 @@ class Judge {
     });
     if (best == nullptr && values.size() < 2) return;
     for (const std::string& value : values) {
-      rejected.push_back({std::string(choice.name) + " " + value, reason(choice, value, best)});
+      RejectedLayouts row = reason(choice, value, best);
+      row.what = std::string(choice.name) + " " + value;
+      rejected.push_back(std::move(row));
     }
   }
 
-  /// Why no layout with this value is the best.
-  [[nodiscard]] std::string reason(const Choice& choice, const std::string& value,
-                                   const RankedLayout* best) {
+  /// Why no layout with this value is the best; `what` is left to the caller.
+  [[nodiscard]] RejectedLayouts reason(const Choice& choice, const std::string& value,
+                                       const RankedLayout* best) {
     int tries = 0;
     for (const Candidate& candidate : space_.candidates) {
       if (best == nullptr || choice.value(candidate.layout) != value) continue;
       if (++tries > kMostTries) break;
       if (!fits(candidate)) continue;
-      return slower_than(best->time, time_of(candidate.layout)) + " (" +
-             flags_of(candidate.layout) + ")";
+      return not_better(*best, candidate.layout);
     }
     const Candidate* least = smallest(
         [&](const Candidate& candidate) { return choice.value(candidate.layout) == value; });
@@ -224,21 +225,30 @@ class Judge {
     return least;
   }
 
-  void reject_all(std::vector<RejectedLayouts>& rejected) {
+  void reject_all(SearchResult& result) {
     static constexpr const char* kReach[] = {"parameters on the device", "parameters on the host",
                                              "states on disks, tensor ranks across hosts"};
     const Candidate* least = smallest([](const Candidate&) { return true; });
     if (least == nullptr) return;
-    rejected.push_back({kReach[static_cast<int>(reach_)], about_smallest(*least, nullptr)});
+    RejectedLayouts row = about_smallest(*least, nullptr);
+    row.what = kReach[static_cast<int>(reach_)];
+    result.rejected.push_back(std::move(row));
+    result.smallest = least->layout;
   }
 
-  [[nodiscard]] std::string about_smallest(const Candidate& smallest, const RankedLayout* best) {
+  [[nodiscard]] RejectedLayouts not_better(const RankedLayout& best, const Layout& layout) const {
+    return {"", slower_than(best.time, time_of(layout)) + " (" + flags_of(layout) + ")",
+            Rejection::not_better};
+  }
+
+  [[nodiscard]] RejectedLayouts about_smallest(const Candidate& smallest,
+                                               const RankedLayout* best) {
     const MemoryPlan memory = memory_of(smallest.layout);
-    const std::string how = " (" + flags_of(smallest.layout) + ")";
     if (best != nullptr && memory.total() <= device_bytes()) {
-      return slower_than(best->time, time_of(smallest.layout)) + how;
+      return not_better(*best, smallest.layout);
     }
-    return does_not_fit(memory, device_bytes()) + how;
+    return {"", does_not_fit(memory, device_bytes()) + " (" + flags_of(smallest.layout) + ")",
+            Rejection::too_large};
   }
 
   /// Both wait for other stages as long.
@@ -249,11 +259,13 @@ class Judge {
     layout.schedule = PipelineSchedule::gpipe;
     if (best.layout.chunks > 1) layout.cuts.clear();
     const MemoryPlan memory = memory_of(layout);
+    const bool large = memory.total() > device_bytes();
     std::string because = "waits as long as 1f1b, and holds every micro-batch: ";
-    because += memory.total() > device_bytes()
+    because += large
                    ? does_not_fit(memory, device_bytes())
                    : format_bytes(memory.total()) + " against " + format_bytes(best.memory.total());
-    rejected.push_back({"schedule gpipe", std::move(because)});
+    rejected.push_back({"schedule gpipe", std::move(because),
+                        large ? Rejection::too_large : Rejection::not_better});
   }
 
   ClusterJob job_;
@@ -278,14 +290,28 @@ void put_rejections(const std::vector<RejectedLayouts>& later, std::vector<Rejec
   }
 }
 
+/// What the best layout has is not rejected, even where it was before the search went further.
+void drop_taken(SearchResult& result) {
+  const Layout& taken = result.ranked.front().layout;
+  for (const Choice& choice : kChoices) {
+    const std::string what = std::string(choice.name) + " " + choice.value(taken);
+    std::erase_if(result.rejected, [&](const RejectedLayouts& row) { return row.what == what; });
+  }
+}
+
 SearchResult search_as_far_as_needed(const ClusterJob& job, const SearchLimits& limits) {
   SearchResult result;
   for (const Reach reach : {Reach::near, Reach::host, Reach::far}) {
     SearchResult further = Judge(job, limits, reach).answer();
     result.considered += further.considered;
     result.ranked = std::move(further.ranked);
+    if (further.smallest) result.smallest = further.smallest;
     put_rejections(further.rejected, result.rejected);
-    if (!result.ranked.empty()) break;
+    if (!result.ranked.empty()) {
+      result.smallest.reset();
+      drop_taken(result);
+      break;
+    }
   }
   return result;
 }

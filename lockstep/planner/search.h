@@ -30,10 +30,17 @@ struct RankedLayout {
   std::string why;              // a sentence
 };
 
+enum class Rejection : std::uint8_t {
+  impossible,  // divides nothing
+  too_large,
+  not_better,  // slower, or as fast with more to switch on
+};
+
 /// A kind of layouts that are not ranked.
 struct RejectedLayouts {
   std::string what;     // "tensor 16", "zero 3"
   std::string because;  // a sentence with numbers
+  Rejection kind = Rejection::impossible;
 };
 
 struct DevicesWithin {
@@ -46,6 +53,7 @@ struct SearchResult {
   std::vector<RankedLayout> ranked;  // best first; empty = nothing fits
   std::vector<RejectedLayouts> rejected;
   std::int64_t considered = 0;  // layouts whose time or memory was looked at
+  std::optional<parallel::Layout> smallest{};  // takes least memory; where nothing fits
   std::optional<DevicesWithin> within{};
 };
 

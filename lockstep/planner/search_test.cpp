@@ -141,7 +141,33 @@ TEST(Search, GoesFurtherOnlyWhereNothingElseFits) {
   small.machine->device.memory_bytes = 1'000'000'000;
   const SearchResult none = search(small, 64);
   EXPECT_TRUE(none.ranked.empty());
+  ASSERT_TRUE(none.smallest.has_value());
+  small.layout = *none.smallest;
+  EXPECT_EQ(small.layout.devices(), 64);
+  EXPECT_GT(plan_cluster(small).memory.device.total(), 1'000'000'000);
   EXPECT_EQ(rejection(none, "states on disks, tensor ranks across hosts").find("does not fit"), 0U);
+}
+
+TEST(Search, DoesNotRejectWhatItTakes) {
+  const SearchResult result = search(job_of("gpt-3-175b", "V100-32G", 2, 2048), 2);
+  ASSERT_FALSE(result.ranked.empty());
+  ASSERT_EQ(result.ranked.front().layout.offload_parameters, Offload::cpu);
+  const Layout& best = result.ranked.front().layout;
+  EXPECT_EQ(rejection(result, "zero " + std::to_string(best.zero)), "");
+  EXPECT_EQ(rejection(result, "tensor " + std::to_string(best.tensor)), "");
+  EXPECT_NE(rejection(result, "offload-optimizer none"), "");
+}
+
+TEST(Search, SaysWhichKindOfRejectionEachIs) {
+  const SearchResult result = search(job_of("llama-2-13b", "A100-80G", 8), 12);
+  for (const RejectedLayouts& row : result.rejected) {
+    const bool large = row.because.find("does not fit") != std::string::npos;
+    const bool slow = row.because.find(" against ") != std::string::npos;
+    const Rejection kind = large  ? Rejection::too_large
+                           : slow ? Rejection::not_better
+                                  : Rejection::impossible;
+    EXPECT_EQ(row.kind, kind) << row.what << ": " << row.because;
+  }
 }
 
 TEST(Search, SaysWhichDegreesDoNotDivide) {
