@@ -151,7 +151,7 @@ TEST(Trainer, ThePrintingRankReportsItsBucketsAndAllReportWhatEachRankComputed) 
     for (const PhaseTimes& times : report.per_rank) EXPECT_GT(compute_s(times), 0);
     ASSERT_EQ(report.buckets.size(), group.rank() == 0 ? 1U : 0U);
     for (const BucketReport& bucket : report.buckets) {
-      EXPECT_EQ(bucket.name.rfind("bucket 0: head.fc.bias .. ", 0), 0U) << bucket.name;
+      EXPECT_EQ(bucket.name.rfind("bucket 0: head.fc.weight .. ", 0), 0U) << bucket.name;
       EXPECT_GE(bucket.ready_s, report.times.data_s);
       EXPECT_GE(bucket.issued_s, bucket.ready_s);
       EXPECT_GE(bucket.done_s, bucket.issued_s);
