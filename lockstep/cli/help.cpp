@@ -19,8 +19,8 @@ namespace {
 
 constexpr auto kFlags = std::to_array<Flag>({
     {.name = "--markdown",
-     .value = "config|cli",
-     .help = "print docs/config.md or docs/cli.md",
+     .value = "config|cli|choosing",
+     .help = "print docs/config.md, docs/cli.md or docs/guides/choosing.md",
      .words = "config|cli|choosing"},
     {.name = "--schema", .help = "print the JSON Schema of RUN.toml, for editors"},
 });
@@ -155,8 +155,7 @@ void check_document(const Args& args, const std::string& name) {
   if (!problems.empty()) throw UsageError(std::move(problems));
 }
 
-/// \param name as --markdown takes it; docs/guides/choosing.md is not in its help, nobody else
-/// needs it.
+/// \param name as --markdown takes it.
 std::string document(const std::string& name) {
   if (name == "choosing") return planner::choosing_markdown();
   return name == "cli" ? cli_markdown() : config::config_markdown();

@@ -141,7 +141,7 @@ TEST(NextWords, EveryFlagValueIsKnownOrFree) {
       "HOST",  "T",         "X",          "N,N,...",   "BYTES,...",     "PORT",
       "N",     "N|MIN:MAX", "HOST:PORT",  "NAME",      "KEY=VALUE,...", "STREAMS",
       "N,...", "WORD,...",  "HOST:N,...", "SECONDS",   "FIELD,...",     "PATH",
-      "LIMIT", "IMAGE",     "NUMBER",     "NAME|FILE", "SPEC|FILE"};
+      "LIMIT", "IMAGE",     "NUMBER",     "NAME|FILE", "SPEC|FILE",     "DURATION"};
   for (const Command& command : commands()) {
     for (const Flag& flag : command.flags) {
       const bool is_number = flag.type != ValueType::text;

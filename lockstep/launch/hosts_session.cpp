@@ -41,8 +41,9 @@ std::string source_towards(const SocketAddress& address) {
   return ::inet_ntop(raw->sa_family, bytes, text.data(), text.size()) == nullptr ? "" : text.data();
 }
 
-/// Of this host, on the way to where the hosts meet. A server of etcd whose name is not known any
-/// more must not keep the others from serving.
+/// Of this host, on the way to where the hosts meet; "" when none leads there. A server of etcd
+/// whose name is not known any more must not keep the others from serving.
+/// \throws EnvironmentFault when no name is known.
 std::string own_address(const LaunchOptions& options, const Endpoint& meeting) {
   std::vector<Endpoint> places = options.more_endpoints;
   places.insert(places.begin(), meeting);
@@ -56,9 +57,7 @@ std::string own_address(const LaunchOptions& options, const Endpoint& meeting) {
       if (i + 1 == places.size()) throw;
     }
   }
-  throw EnvironmentFault({"LS-3002", address_text(meeting.host, meeting.port),
-                          "no route leads there from this host",
-                          "`ip route` lists the ways; --local-addr names this host's address"});
+  return "";
 }
 
 /// Free a moment ago: the store of a round is opened there when this host comes first.
@@ -106,6 +105,17 @@ NamePatience patience_of(const AgentSettings& settings) {
   const auto join = milliseconds(rules(settings).join_timeout_s);
   patience.limit = settings.options.is_pod ? join : std::min(join, patience.limit);
   return patience;
+}
+
+/// Waits for names only: a way that is missing is told at once.
+std::string known_address(const AgentSettings& settings, const Endpoint& meeting,
+                          const OnWaiting& on_waiting) {
+  std::string own = when_known([&] { return own_address(settings.options, meeting); },
+                               patience_of(settings), on_waiting);
+  if (!own.empty()) return own;
+  throw EnvironmentFault({"LS-3002", address_text(meeting.host, meeting.port),
+                          "no route leads there from this host",
+                          "`ip route` lists the ways; --local-addr names this host's address"});
 }
 
 /// \throws UsageError, EnvironmentFault: LS-3061.
@@ -184,10 +194,7 @@ std::unique_ptr<rendezvous::Session> make_hosts_session(AgentSettings& settings,
                                                         rendezvous::Agent agent,
                                                         const OnWaiting& on_waiting) {
   const Endpoint meeting = meeting_place(settings.options);
-  if (agent.address.empty()) {
-    agent.address = when_known([&] { return own_address(settings.options, meeting); },
-                               patience_of(settings), on_waiting);
-  }
+  if (agent.address.empty()) agent.address = known_address(settings, meeting, on_waiting);
   agent.equal = equal_environment(settings);
   if (settings.options.rdzv_backend == RdzvBackend::fixed) {
     return make_static_session(settings, meeting, std::move(agent), on_waiting);

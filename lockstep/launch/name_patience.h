@@ -1,4 +1,4 @@
-// A name that is not known yet: a pod's comes when it starts, others' with the network of a host.
+// A name that is not known yet: a pod's comes when it starts.
 #pragma once
 #include <chrono>
 #include <functional>
