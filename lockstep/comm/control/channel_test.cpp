@@ -216,9 +216,12 @@ TEST(ControlChannel, WhatAllHadEnteredBeforeARankLeftStillEndsWell) {
 TEST(ControlChannel, ItEndsWellAlsoWhereNotEveryRankHadTimeToSayThatItEntered) {
   std::promise<void> ended;
   const auto has_ended = ended.get_future().share();
+  std::atomic<int> entered{0};
   on_channels(4, [&](int rank, Channel& channel) {
     Transfer late{DataState::moving, Proof::data};
     channel.enter(sum_of(1), {}, Proof::data);  // rank 3 says nothing of it: nobody waits there
+    entered.fetch_add(1);
+    while (entered.load() < 4) std::this_thread::sleep_for(milliseconds(1));
     if (rank == 3) return has_ended.wait();
     if (rank == 0) {
       channel.data_ended(late, true);
