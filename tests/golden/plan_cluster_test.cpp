@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/run_program.h"
+#include "tests/support/plan_program.h"
 
 namespace lockstep::test {
 namespace {
@@ -25,34 +25,7 @@ using testing::Not;
 constexpr double kGib = 1024.0 * 1024 * 1024;
 constexpr double kMib = 1024.0 * 1024;
 
-ProgramResult plan(std::vector<std::string> words) {
-  words.insert(words.begin(), {program("lockstep"), "plan"});
-  return run_program(words);
-}
-
-json planned(std::vector<std::string> words) {
-  words.emplace_back("--json");
-  const ProgramResult result = plan(words);
-  EXPECT_EQ(result.exit_code, 0) << result.describe();
-  return json::parse(result.out, nullptr, false);
-}
-
 double total(const json& document) { return document.at("memory_bytes").at("total"); }
-
-/// Every flag that is wrong, and the code, "--zero LS-1020".
-std::vector<std::string> refused(std::vector<std::string> words) {
-  words.emplace_back("--json");
-  const ProgramResult result = plan(words);
-  EXPECT_EQ(result.exit_code, 2) << result.describe();
-  std::vector<std::string> all;
-  const json document = json::parse(result.out);
-  for (const json& problem : document.at("errors")) {
-    EXPECT_NE(problem.at("fix"), "");
-    all.push_back(problem.at("where").get<std::string>() + " " +
-                  problem.at("code").get<std::string>());
-  }
-  return all;
-}
 
 class DeepSpeedPlan : public testing::Test {
  protected:

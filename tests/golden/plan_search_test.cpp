@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/run_program.h"
+#include "tests/support/plan_program.h"
 
 namespace lockstep::test {
 namespace {
@@ -19,31 +19,6 @@ namespace {
 using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-ProgramResult plan(std::vector<std::string> words) {
-  words.insert(words.begin(), {program("lockstep"), "plan"});
-  return run_program(words);
-}
-
-json planned(std::vector<std::string> words) {
-  words.emplace_back("--json");
-  const ProgramResult result = plan(words);
-  EXPECT_EQ(result.exit_code, 0) << result.describe();
-  return json::parse(result.out, nullptr, false);
-}
-
-std::vector<std::string> refused(std::vector<std::string> words) {
-  words.emplace_back("--json");
-  const ProgramResult result = plan(words);
-  EXPECT_EQ(result.exit_code, 2) << result.describe();
-  std::vector<std::string> all;
-  const json document = json::parse(result.out);
-  for (const json& problem : document.at("errors")) {
-    all.push_back(problem.at("where").get<std::string>() + " " +
-                  problem.at("code").get<std::string>());
-  }
-  return all;
-}
 
 std::vector<std::string> with(std::vector<std::string> words, std::vector<std::string> more) {
   words.insert(words.end(), more.begin(), more.end());

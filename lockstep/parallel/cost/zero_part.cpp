@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lockstep/base/units.h"
 #include "lockstep/parallel/cost/check_layout.h"
 #include "lockstep/parallel/cost/stage_blocks.h"
 
@@ -93,8 +94,8 @@ void assume(const ActivationSetting& s, std::vector<std::string>& sentences) {
   const std::int64_t ranks = layout.shard > 0 ? layout.shard : layout.replicas();
   static constexpr const char* kShared[] = {"", "optimizer", "optimizer and gradients",
                                             "optimizer, gradients and parameters"};
-  sentences.push_back(std::string(kShared[layout.zero]) + " shared by " + std::to_string(ranks) +
-                      " ranks (ZeRO stage " + std::to_string(layout.zero) + ", arXiv:1910.02054)");
+  sentences.push_back(std::string(kShared[layout.zero]) + " shared by " + counted(ranks, "rank") +
+                      " (ZeRO stage " + std::to_string(layout.zero) + ", arXiv:1910.02054)");
   if (layout.zero == 3 && s.stack.gathered_elements == 0) {
     sentences.emplace_back("two layers are gathered at once, embedding and head all the time");
   }
