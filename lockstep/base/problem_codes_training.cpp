@@ -100,7 +100,7 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "data ranks the others leave room for."},
     {"LS-6105", "layout parts that do not go together",
      "One part of the layout needs another, or excludes it: sequence parallelism needs tensor "
-     "ranks, chunks a pipeline, shared gradients exclude one."},
+     "ranks, chunks a pipeline, gathered weights one too."},
     {"LS-6106", "cuts that do not fit the layers",
      "--cuts gives the layers of each pipeline piece (pipeline x chunks of them) in the model's "
      "order; they add up to the model's layers."},
@@ -119,12 +119,19 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "a "
      "TOML file: device, devices_per_host, hosts, inside, between."},
     {"LS-6115", "DeepSpeed configuration not readable",
-     "Of a ds_config.json a plan reads zero_optimization: stage, offload_optimizer.device and "
-     "offload_param.device. The message says which of them is no such value."},
+     "A plan goes by a ds_config.json: batch, zero_optimization, bf16 and fp16, and fills what is "
+     "\"auto\". The message says which value or key cannot be, which numbers contradict each "
+     "other, and the nearest ones that do not."},
     {"LS-6116", "timeline cannot be written",
      "plan --timeline FILE writes the simulated step beside FILE and then renames it. The folder "
      "is "
      "missing, not writable or full; no half-written file is left."},
+    {"LS-6131", "measured rates of this machine not readable",
+     "`plan --calibrate` keeps what it measured in a file that every plan of this machine reads. "
+     "This one was cut short, edited or written by another version: measure again, or remove it."},
+    {"LS-6132", "measured rates of this machine cannot be kept",
+     "The folder for them ($LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep or ~/.cache/lockstep) is "
+     "missing, not writable or full."},
     {"LS-7001", "second gradient in one micro-batch",
      "Data parallelism sums each gradient once per micro-batch, while backward runs. A parameter "
      "that gets a second one would be counted twice: add the losses first, then call backward "

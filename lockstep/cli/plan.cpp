@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/plan_calibrate.h"
 #include "lockstep/cli/plan_cluster.h"
 #include "lockstep/cli/plan_flags.h"
 #include "lockstep/cli/plan_report.h"
@@ -19,10 +20,14 @@ constexpr std::size_t kWidth = 100;
 constexpr auto kExamples = std::to_array<Example>({
     {"lockstep plan run.toml --nproc-per-node 2",
      "memory, time and traffic of this run on 2 ranks"},
+    {"lockstep plan --calibrate",
+     "measure this machine once, some two minutes: plans of runs on it then go by that"},
     {"lockstep plan run.toml --json", "the same as one JSON document"},
     {"lockstep plan run.toml --set batch.micro_batch=256 --check", "does a larger batch fit?"},
     {"lockstep plan run.toml --set batch.micro_batch=auto --set batch.global_batch=512",
      "the micro-batch that a training would start with, and why"},
+    {"lockstep plan run.toml --search",
+     "how many ranks of this host and which micro-batch are quickest at this batch, and why"},
     {"lockstep plan --set model.family=gpt --set model.width=768 --states-only",
      "state of a model without a file"},
     {"lockstep plan --model llama-2-13b --gpus 2 --gpu A100-80G --zero 3",
@@ -42,14 +47,20 @@ constexpr auto kExamples = std::to_array<Example>({
      "parameters, gradients and optimizer alone, of any device"},
 });
 
-Exit run_on_this_host(const Args& args, const Context& context) {
-  const Host host = probe_host();
-  rundir::CheckedRun checked = check_run(args, context, host, 0, /*needs_data=*/false);
+PlanReport report_of(const Args& args, rundir::CheckedRun checked, const Host& host) {
   planner::Job job{checked.config, checked.plan, "", "none", {}};
   rundir::settle_micro_batch(job, host, checked.data_size.resident_bytes);
   checked.plan = job.plan;
   PlanReport report = make_plan_report(checked, host, args.has("--states-only"));
   report.search = std::move(job.search);
+  return report;
+}
+
+Exit run_on_this_host(const Args& args, const Context& context) {
+  const Host host = probe_host();
+  rundir::CheckedRun checked = check_run(args, context, host, 0, /*needs_data=*/false);
+  const PlanReport report = args.has("--search") ? make_searched_report(std::move(checked), host)
+                                                 : report_of(args, std::move(checked), host);
   if (context.json) {
     context.out << plan_json(report) << std::endl;
   } else if (context.quiet) {
@@ -79,37 +90,44 @@ Exit run_on_cluster(const Args& args, const Context& context) {
 }
 
 Exit run(const Args& args, const Context& context) {
+  if (args.has("--calibrate")) {
+    const bool plans = asks_for_cluster(args) || args.has("--set") || !args.words().empty();
+    calibrate(context, /*prints=*/!plans);
+    if (!plans) return Exit::ok;
+  }
   return asks_for_cluster(args) ? run_on_cluster(args, context) : run_on_this_host(args, context);
 }
 
 }  // namespace
 
 Command plan_command() {
-  return {.name = "plan",
-          .summary = "what a run will need: memory by category, time, traffic",
-          .description =
-              "Computes, without training, the memory of the fullest rank by category, the time of "
-              "a step and what ranks send each other, lists other rank counts of this host, and "
-              "says what to change. With --model or --params it answers the same for any model on "
-              "devices "
-              "that are named, wherever they are. Bytes are per rank, 1 GB = 1e9 bytes.",
-          .examples = kExamples,
-          .positional = {.name = "RUN.toml", .help = "the run; without it, the defaults and --set"},
-          .flags = plan_flags(),
-          .json =
-              "one document: parameters, fits, memory_bytes (by category, and total), "
-              "device_memory_bytes, "
-              "step_s, samples_per_s or tokens_per_s, tflops_per_device, mfu, bubble_fraction, "
-              "exposed_comm_s, comm_bytes_per_step, time_to_train_s (null where the steps are not "
-              "known), layout, "
-              "alternatives, distribute, advice, assumptions, error_band, micro_batch (where it "
-              "is \"auto\": because, memory_limit_bytes, will_probe, candidates) (of named devices "
-              "also optimizer_bytes, host_memory_bytes, nvme_bytes, need_within, goodput, timeline "
-              "and, "
-              "by --search, alternatives and rejected: what, because; what is not asked for or "
-              "predicted is null).",
-          .run = run,
-          .check = check_plan_flags};
+  return {
+      .name = "plan",
+      .summary = "what a run will need: memory by category, time, traffic",
+      .description =
+          "Computes, without training, the memory of the fullest rank by category, the time of "
+          "a step and what ranks send each other, lists other rank counts of this host, and "
+          "says what to change. With --model or --params it answers the same for any model on "
+          "devices "
+          "that are named, wherever they are. Bytes are per rank, 1 GB = 1e9 bytes.",
+      .examples = kExamples,
+      .positional = {.name = "RUN.toml", .help = "the run; without it, the defaults and --set"},
+      .flags = plan_flags(),
+      .json =
+          "one document: parameters, fits, memory_bytes (by category, and total), "
+          "device_memory_bytes, "
+          "step_s, samples_per_s or tokens_per_s, tflops_per_device, mfu, bubble_fraction, "
+          "exposed_comm_s, comm_bytes_per_step, time_to_train_s (null where the steps are not "
+          "known), layout, "
+          "alternatives, distribute, advice, assumptions, error_band, micro_batch (where it "
+          "is \"auto\": because, memory_limit_bytes, will_probe, candidates) (of named devices "
+          "also optimizer_bytes, host_memory_bytes, nvme_bytes, need_within, goodput, timeline, "
+          "deepspeed "
+          "and, "
+          "by --search, alternatives and rejected: what, because; what is not asked for or "
+          "predicted is null).",
+      .run = run,
+      .check = check_plan_flags};
 }
 
 }  // namespace lockstep::cli

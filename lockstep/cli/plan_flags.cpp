@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lockstep/base/units.h"
 #include "lockstep/cli/parser.h"
 #include "lockstep/cli/plan_questions.h"
 #include "lockstep/cli/run_flags.h"
@@ -32,6 +33,8 @@ constexpr std::array kFlags{
     kNprocFlag,
     kSetFlag,
     Flag{.name = "--check", .help = "exit 1 when it does not fit"},
+    Flag{.name = "--calibrate",
+         .help = "first measure this machine, and keep it for all plans of runs on it"},
     Flag{.name = "--states-only", .help = "count parameters, gradients and optimizer state only"},
     Flag{.name = "--model",
          .value = "NAME|FILE",
@@ -61,6 +64,12 @@ constexpr std::array kFlags{
     count_flag("--pipeline", "pipeline stages; default 1"),
     count_flag("--context", "ranks that share the tokens of a sample; default 1"),
     count_flag("--expert", "expert-parallel ranks, among the data ranks; default 1"),
+    Flag{.name = "--keep-gathered",
+         .help =
+             "in a pipeline with --zero 2 or 3: weights stay gathered and gradients whole until "
+             "a step ends (FSDP: reshard_after_forward=False)"},
+    count_flag("--tables",
+               "data ranks that share the rows of embedding tables; default all of them"),
     Flag{.name = "--sequence", .help = "norms and dropout are shared by the tensor ranks"},
     Flag{.name = "--schedule",
          .value = "NAME",
@@ -82,7 +91,9 @@ constexpr std::array kFlags{
          .help = "computed again in backward: nothing, attention's scores, or whole layers; "
                  "default none",
          .words = "none|selective|full"},
-    Flag{.name = "--flash-attention", .help = "attention does not keep its scores"},
+    Flag{.name = "--flash-attention",
+         .help = "attention does not keep its scores; default where PyTorch 2 has a kernel for it"},
+    Flag{.name = "--no-flash-attention", .help = "attention makes its scores whole"},
     Flag{.name = "--offload",
          .value = "WHERE",
          .help = "optimizer and, with --zero 3, parameters",
@@ -98,17 +109,34 @@ constexpr std::array kFlags{
     Flag{.name = "--deepspeed",
          .value = "FILE",
          .help =
-             "stage and offloading from a ds_config.json; with --states-only by DeepSpeed's own "
-             "estimators"},
+             "go by a ds_config.json and fill its \"auto\" values; with --states-only, states by "
+             "DeepSpeed's own estimators"},
     Flag{.name = "--largest-layer",
          .value = "NUMBER",
          .help = "its parameters, for those estimators; default the model's largest tensor"},
     Flag{.name = "--tokens",
          .value = "NUMBER",
          .help = "of the whole training, for its length: 300e9"},
+    Flag{.name = "--samples",
+         .value = "NUMBER",
+         .help = "the same in samples, for models without tokens: 90 epochs of ImageNet are 115e6"},
+    Flag{.name = "--read-rate",
+         .value = "BYTES",
+         .help = "that a host reads of its data in a second, such as 2GB: a step waits for its "
+                 "samples where that is too little"},
+    Flag{.name = "--sample-bytes",
+         .value = "BYTES",
+         .help = "of a sample as it is stored; default 2 or 4 a token, 1 a colour of a pixel"},
+    count_flag("--loader-rate", "samples that a host reads and prepares in a second", 1, 1e12),
+    Flag{.name = "--data-bytes",
+         .value = "BYTES",
+         .help = "of the whole data set, such as 5GB: few data cannot use a large batch"},
+    count_flag("--cores", "of a host, for the number of its data workers", 1, 100'000),
+    Flag{.name = "--control-flow", .help = "forward takes another way for other data"},
     Flag{.name = "--search",
-         .help = "find the fastest layout that fits, of all of these devices at one global batch; "
-                 "without it, alternatives stay empty"},
+         .help =
+             "find the fastest layout that fits, of all of these devices at one global batch; of "
+             "a RUN.toml on this host, the ranks and the micro-batch"},
     Flag{.name = "--need-within",
          .value = "DURATION",
          .help = "when --tokens must be trained, such as 3d; with --search, the fewest devices "
@@ -129,7 +157,7 @@ constexpr std::array kFlags{
 };
 
 /// Of both questions.
-constexpr std::array<std::string_view, 2> kShared{"--check", "--states-only"};
+constexpr std::array<std::string_view, 3> kShared{"--check", "--states-only", "--calibrate"};
 /// One of these asks for a model on named devices.
 constexpr std::array<std::string_view, 5> kAnchors{"--model", "--params", "--gpus", "--gpu",
                                                    "--cluster"};
@@ -150,6 +178,8 @@ constexpr auto kContradictions = std::to_array<Pair>({
     {"--model", "--params", "both name the model"},
     {"--cluster", "--gpu", "both name the device"},
     {"--cluster", "--gpus", "both say how many devices there are"},
+    {"--flash-attention", "--no-flash-attention", "both say how attention is computed"},
+    {"--tokens", "--samples", "both say how much is trained"},
     {"--offload", "--offload-optimizer", "both say where the optimizer is"},
     {"--offload", "--offload-parameters", "both say where parameters are"},
     {"--deepspeed", "--zero", "the file says the stage"},
@@ -187,6 +217,8 @@ void check_details(const Args& args, std::vector<Problem>& problems) {
   for (const Flag& flag : kFlags) {
     const bool of_host = flag.name == kNprocFlag.name || flag.name == kSetFlag.name;
     if (of_host || is_one_of(kShared, flag.name) || !args.has(flag.name)) continue;
+    const bool has_run = !args.words().empty() || args.has(kSetFlag.name);
+    if (flag.name == "--search" && has_run) continue;  // of ranks of this host
     problems.push_back({"LS-1020", std::string(flag.name),
                         "is of a plan for named devices, and none are named",
                         "add --model NAME or --params 7e9, and --gpus N --gpu A100-80G; a run on "
@@ -209,7 +241,12 @@ void check_needs(const Args& args, std::vector<Problem>& problems) {
     problems.push_back({"LS-1020", "--largest-layer", "is read by DeepSpeed's own estimators alone",
                         "add --deepspeed FILE --states-only, or drop it"});
   }
-  for (const std::string_view flag : {"--params", "--largest-layer", "--tokens"}) {
+  for (const std::string_view flag : {"--read-rate", "--sample-bytes", "--data-bytes"}) {
+    if (!args.has(flag) || parse_bytes(args.text(flag)).value_or(0) > 0) continue;
+    problems.push_back({"LS-1013", std::string(flag), "cannot be " + args.text(flag).substr(0, 64),
+                        "use a number of bytes above 0, such as 150kB or 2GB"});
+  }
+  for (const std::string_view flag : {"--params", "--largest-layer", "--tokens", "--samples"}) {
     if (!args.has(flag) || read_parameters(args.text(flag))) continue;
     problems.push_back({"LS-1013", std::string(flag), "cannot be " + args.text(flag).substr(0, 64),
                         "use a number above 0, such as 7e9 or 7B"});
@@ -304,6 +341,10 @@ std::vector<Problem> check_plan_flags(const Args& given, const Context& /*contex
   std::vector<Problem> problems;
   if (!asks_for_cluster(given)) {
     check_details(given, problems);
+    for (const std::string_view flag : {std::string_view("--states-only"), kNprocFlag.name}) {
+      if (!given.has("--search") || !given.has(flag)) continue;
+      contradict(flag, "--search", "the search looks at times of every number of ranks", problems);
+    }
     return problems;
   }
   SetArgs set = with_sets_as_flags(given);

@@ -14,6 +14,7 @@ std::span<const Command> commands() {
       plan_command(),
       bench_comm_command(),
       bench_scaling_command(),
+      bench_kernels_command(),
       doctor_watch_command(),
       submit_command(),
       completion_command(),

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <thread>
 
+#include "lockstep/base/error.h"
 #include "lockstep/topology/cgroup.h"
+#include "lockstep/topology/kernel_file.h"
 #include "lockstep/topology/nvml.h"
 #include "lockstep/topology/proc_text.h"
 
@@ -66,6 +68,17 @@ std::vector<NumaNode> read_numa(const std::string& root, const std::vector<int>&
   return nodes;
 }
 
+/// A damaged file is as good as none here: `plan` names it.
+std::shared_ptr<const KernelRates> read_rates_or_none(const Host& host) {
+  try {
+    if (auto rates = read_rates(rates_file(host))) {
+      return std::make_shared<const KernelRates>(*std::move(rates));
+    }
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 int count_cores(const std::string& root) {
@@ -81,7 +94,9 @@ Host probe_host(const std::string& root) {
   host.cores = usable_cores(allowed.size(), limits.cpu_quota_cores);
   read_memory(root, limits, host);
   host.numa = read_numa(root, allowed);
-  if (root.empty()) host.devices = probe_nvml();
+  if (!root.empty()) return host;
+  host.devices = probe_nvml();
+  host.measured = read_rates_or_none(host);
   return host;
 }
 

@@ -1,8 +1,11 @@
 // What the machines offer: devices, cores, memory, links. A value, filled by probe() or by hand.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "lockstep/topology/kernel_rates.h"
 
 namespace lockstep {
 
@@ -28,14 +31,17 @@ struct Host {
   std::int64_t memory_bytes = 0;  // the smaller of RAM and the cgroup limit
   std::int64_t memory_free_bytes = 0;
   std::vector<NumaNode> numa;
-  std::vector<Device> devices;  // accelerators; empty on a CPU host
+  std::vector<Device> devices;                    // accelerators; empty on a CPU host
+  std::shared_ptr<const KernelRates> measured{};  // of its cores; null = nobody has measured them
+  [[nodiscard]] const KernelRates& rates() const { return measured ? *measured : typical_rates(); }
 };
 
 struct Cluster {
   std::vector<Host> hosts;
 };
 
-/// Reads this host. Never throws: what cannot be read stays at its default.
+/// Reads this host, and what `plan --calibrate` kept of it. Never throws: what cannot be read stays
+/// at its default.
 /// \param root prefix of /proc and /sys, for tests.
 [[nodiscard]] Host probe_host(const std::string& root = "");
 /// The cores of probe_host() alone: devices and memory take longer to ask.

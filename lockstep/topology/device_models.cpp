@@ -18,24 +18,26 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// name, source, memory, half, single, memory B/s, most, half size, attention, memory eff., launch
+// name, source, memory, half, single, memory B/s, most, half size, attention, memory eff., launch,
+// flash attention: scaled_dot_product_attention has a kernel from compute capability 8.0 on
+// (PyTorch 2.11, ATen/native/transformers/cuda/sdp_utils.cpp).
 constexpr auto kDevices = std::to_array<DeviceModel>({
     {"V100-16G", "datasheet; efficiency as A100", 16160 * kMiB, 125e12, 15.7e12, 0.9e12, 0.768, 111,
      0.40, 0.85, 5e-6},
     {"V100-32G", "datasheet; efficiency as A100", 32510 * kMiB, 125e12, 15.7e12, 0.9e12, 0.768, 111,
      0.40, 0.85, 5e-6},
     {"A100-40G", "datasheet; fitted together with A100-80G", 40536 * kMiB, 312e12, 19.5e12,
-     1.555e12, 0.768, 159.8, 0.65, 0.83, 5e-6},
+     1.555e12, 0.768, 159.8, 0.65, 0.83, 5e-6, true},
     {"A100-80G", "datasheet; fitted to 38 published runs", 81251 * kMiB, 312e12, 19.5e12, 2.039e12,
-     0.768, 121.9, 0.65, 0.83, 5e-6},
+     0.768, 121.9, 0.65, 0.83, 5e-6, true},
     {"H100-80G", "datasheet; fitted to 8 published runs", 81559 * kMiB, 989e12, 67e12, 3.35e12,
-     0.629, 205.5, 0.35, 0.89, 5e-6},
+     0.629, 205.5, 0.35, 0.89, 5e-6, true},
     {"H200-141G", "datasheet; efficiency as H100", 143771 * kMiB, 989e12, 67e12, 4.8e12, 0.629,
-     143.4, 0.35, 0.86, 5e-6},
+     143.4, 0.35, 0.86, 5e-6, true},
     {"B200-180G", "datasheet; efficiency as H100", 183359 * kMiB, 2250e12, 75e12, 8.0e12, 0.629,
-     196, 0.35, 0.86, 5e-6},
+     196, 0.35, 0.86, 5e-6, true},
     {"RTX4090-24G", "Ada whitepaper; efficiency as A100", 24564 * kMiB, 165e12, 82.6e12, 1.008e12,
-     0.768, 131, 0.65, 0.90, 5e-6},
+     0.768, 131, 0.65, 0.90, 5e-6, true},
     {"A64FX", "datasheet; fitted to 11 published runs", 32768 * kMiB, 12.29e12, 6.144e12, 1.024e12,
      0.277, 254, 0.20, 0.80, 20e-6},
     // One core: parallel/cost/rates.h says what was measured.

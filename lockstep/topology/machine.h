@@ -25,6 +25,7 @@ struct DeviceModel {
   double attention_efficiency = 0;  // of the peak, by FlashAttention-2 forward, 128 wide
   double memory_efficiency = 0;     // of memory_bytes_per_s, by pointwise operators
   double launch_s = 0;              // of one operator that the host cannot hide
+  bool flash_attention = false;     // PyTorch 2 has a kernel for it
 };
 
 /// What one device sends to others, while all do.

@@ -9,6 +9,7 @@
 #include "lockstep/base/process.h"
 #include "lockstep/memory/category.h"
 #include "lockstep/worker/bench_comm.h"
+#include "lockstep/worker/bench_kernels.h"
 #include "lockstep/worker/handle_errors.h"
 #include "lockstep/worker/rank_args.h"
 #include "lockstep/worker/train.h"
@@ -21,7 +22,8 @@ struct Job {
   Exit (*run)(const RankArgs& args, const config::RankEnv& env);
 };
 
-constexpr auto kJobs = std::to_array<Job>({{"train", run_train}, {"bench-comm", run_bench_comm}});
+constexpr auto kJobs = std::to_array<Job>(
+    {{"train", run_train}, {"bench-comm", run_bench_comm}, {"bench-kernels", run_bench_kernels}});
 
 Exit run(const std::vector<std::string>& words) {
   const RankArgs args = parse_rank_args(words);
@@ -30,8 +32,8 @@ Exit run(const std::vector<std::string>& words) {
   for (const Job& job : kJobs) {
     if (job.name == args.job_name) return job.run(args, starter.env);
   }
-  throw UsageError(
-      {{"LS-7201", args.job_name, "lockstep-worker has no such job", "use train or bench-comm"}});
+  throw UsageError({{"LS-7201", args.job_name, "lockstep-worker has no such job",
+                     "use train, bench-comm or bench-kernels"}});
 }
 
 }  // namespace

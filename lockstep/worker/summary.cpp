@@ -60,6 +60,16 @@ void add_times(engine::PhaseTimes& sum, const engine::PhaseTimes& t, double fact
   sum.optimizer_s += factor * t.optimizer_s;
 }
 
+/// \param bytes of the second step and those after it. Local steps send nearly nothing most of the
+/// time: whole rounds of them count, without the second step, in which ranks agree on an order.
+std::int64_t comm_bytes_a_step(const std::vector<double>& bytes, std::int64_t local_steps) {
+  const auto every = static_cast<std::size_t>(local_steps);
+  if (every <= 1 || bytes.size() <= every) return static_cast<std::int64_t>(median(bytes));
+  const std::size_t whole = (bytes.size() - 1) / every * every;
+  return static_cast<std::int64_t>(
+      mean({bytes.end() - static_cast<std::ptrdiff_t>(whole), bytes.end()}));
+}
+
 /// NaN is worse than any number.
 bool is_worse(const engine::GradientCheckReport& a, const engine::GradientCheckReport& b) {
   return std::isnan(a.worst_relative) || a.worst_relative >= b.worst_relative;
@@ -165,10 +175,7 @@ engine::RunSummary SummaryObserver::summarize(const planner::Job& job, const std
   summary.planned_step_s = job.plan.step_s;
   summary.measured_step_s = median(step_s_);
   summary.planned_comm_bytes = job.plan.comm_bytes_per_step;
-  // Local steps send nearly nothing most of the time.
-  const bool averages = job.config.parallel.local_steps > 1;
-  summary.measured_comm_bytes =
-      static_cast<std::int64_t>(averages ? mean(comm_bytes_) : median(comm_bytes_));
+  summary.measured_comm_bytes = comm_bytes_a_step(comm_bytes_, job.config.parallel.local_steps);
 
   const model::ModelStats stats = model::model_stats(job.config.model, job.config.data.seq_len);
   at::Tensor rate = at::full({1}, matmul_flops_per_s(job.config.precision.compute),

@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/model/stats/architecture_stats.h"
 #include "lockstep/model/stats/hugging_face.h"
+#include "tests/fuzz/verdict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
   namespace model = lockstep::model;
@@ -20,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     const model::ModelStats stats = model::architecture_stats(architecture);
     LOCKSTEP_CHECK(stats.parameters() > 0, "a model without parameters");
     LOCKSTEP_CHECK(stats.forward_flops_per_sample() > 0, "a model that computes nothing");
+    lockstep::fuzz::accepted = true;
   } catch (const lockstep::UsageError& error) {
     LOCKSTEP_CHECK(!error.problems().empty(), "refused without a reason");
   }

@@ -57,6 +57,8 @@ void add_norm(BlockStats& block, const NormLayer& layer) {
   OperatorStats op;
   op.name = layer.name;
   op.kind = OperatorKind::norm;
+  op.m = layer.rows;
+  op.n = as_double(layer.width);
   op.share = layer.share;
   op.moved_elements = 2 * count;
   op.kept.push_back(elements(count, layer.share));
@@ -97,7 +99,8 @@ void add_convolution(BlockStats& block, const ConvolutionLayer& layer) {
   op.kind = OperatorKind::convolution;
   op.m = pixels;
   op.n = outputs;
-  op.k = as_double(layer.inputs) * as_double(layer.kernel * layer.kernel);
+  op.kernel_area = as_double(layer.kernel * layer.kernel);
+  op.k = as_double(layer.inputs) * op.kernel_area;
   op.forward_flops = 2 * op.m * op.n * op.k;
   op.backward_flops = 2 * op.forward_flops;
   op.moved_elements =

@@ -20,6 +20,7 @@ struct ParameterStats {
   Split split = Split::none;
   bool keep_fp32 = false;   // stays fp32 under narrower compute (normalisation)
   bool of_experts = false;  // shape[0] experts, shared out over expert-parallel ranks
+  bool is_table = false;    // rows that samples look up, of dlrm and wide_deep
   [[nodiscard]] std::int64_t count() const;
 };
 

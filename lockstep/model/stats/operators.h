@@ -43,10 +43,12 @@ struct OperatorStats {
   OperatorKind kind = OperatorKind::product;
   /// A product of one sample: m rows (tokens), inner size k, n columns; `times` of them.
   /// Convolution: m output pixels, n channels. Attention: m queries, n keys, k wide, `times` heads.
+  /// Norm: m rows or pixels, n channels. Loss: m rows, n classes. Embedding: m rows, n wide.
   double m = 0;
   double n = 0;
   double k = 0;
   double times = 1;
+  double kernel_area = 1;  // of a convolution: k / input channels
   Share share = Share::whole;
   bool splits_inner = false;  // tensor ranks share k (row split) instead of n (column split)
   bool causal = false;        // attention: only the lower half of the scores has a meaning

@@ -45,7 +45,9 @@ void add_tables(BlockStats& block, const Architecture& a, const std::string& nam
     block.parameters.push_back({block.name + "." + name + std::to_string(i) + ".weight",
                                 {a.table_rows[i], width},
                                 Split::none,
-                                false});
+                                false,
+                                false,
+                                true});
   }
   OperatorStats op;
   op.name = name;

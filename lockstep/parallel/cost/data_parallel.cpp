@@ -8,7 +8,7 @@
 #include "lockstep/base/units.h"
 #include "lockstep/comm/shm/standard_layout.h"
 #include "lockstep/parallel/cost/exchange_cost.h"
-#include "lockstep/parallel/cost/rates.h"
+#include "lockstep/parallel/cost/run_time.h"
 #include "lockstep/parallel/plan/control_numbers.h"
 #include "lockstep/parallel/plan/powersgd_rule.h"
 
@@ -20,6 +20,8 @@ constexpr std::int64_t kNarrowBytes = 2;
 constexpr std::int64_t kPadElements = 64;                         // of a parameter in a flat buffer
 constexpr std::int64_t kChunkElements = 4096;                     // of the whole flat buffer
 constexpr std::int64_t kLeastKeptBytes = std::int64_t{16} << 20;  // by the allocator
+constexpr std::int64_t kWorkspaceBytes = 4'000'000;
+constexpr std::int64_t kBf16WorkspaceBytes = 12'000'000;  // oneDNN compiles its products
 
 Saturated padded(Saturated count, std::int64_t unit) { return (count + (unit - 1)) / unit * unit; }
 
@@ -85,54 +87,89 @@ double kept_bytes(const model::BlockStats& block, const Sizes& s) {
 }
 
 /// Gradients on their way into a bucket while a block runs backward, in elements: the largest one.
-/// A convolution's exists in the library's layout, in the usual one and in the weight's.
-double transient_gradient(const model::BlockStats& block) {
+/// A convolution's exists in the library's layout, in the usual one and in the weight's; with fp16
+/// all in fp32, of twice the bytes.
+double transient_gradient(const model::BlockStats& block, const Sizes& s) {
+  const double of_convolution = s.widened ? 2 * 3 : 3;
   double most = 0;
   for (const model::ParameterStats& parameter : block.parameters) {
-    const double copies = parameter.shape.size() == 4 ? 3 : 1;
+    const double copies = parameter.shape.size() == 4 ? of_convolution : 1;
     most = std::max(most, copies * static_cast<double>(parameter.count()));
   }
   return most;
 }
 
-/// In fp16 an operator works with fp32 copies of what it reads and writes, weights included.
-double widened_bytes(const model::BlockStats& block, std::int64_t samples, const Sizes& s) {
-  if (!s.widened) return 0;
-  double largest = 0;
+/// Elements of an embedding whose rows are the head's too.
+double tied_elements(const model::BlockStats& block) {
+  double elements = 0;
   for (const model::ParameterStats& parameter : block.parameters) {
-    largest = std::max(largest, static_cast<double>(parameter.count()));
-  }
-  return kFp32Bytes * (block.widened_elements * static_cast<double>(samples) + largest);
-}
-
-/// The head's gradient of a tied embedding waits through backward for that of the embedding itself.
-Saturated waiting_gradient(const model::ModelStats& model) {
-  Saturated elements;
-  for (const model::BlockStats& block : model.blocks) {
-    for (const model::ParameterStats& parameter : block.parameters) {
-      if (parameter.split == model::Split::vocab) elements += parameter.count();
-    }
+    if (parameter.split != model::Split::vocab) continue;
+    elements += static_cast<double>(parameter.count());
   }
   return elements;
 }
 
+/// In fp16 an operator works with fp32 copies of what it reads and writes, weights included.
+/// \param weight elements of the one that is widened.
+double widened_bytes(const model::BlockStats& block, std::int64_t samples, double weight,
+                     const Sizes& s) {
+  if (!s.widened || tied_elements(block) > 0) return 0;  // rows of an embedding are only copied
+  return kFp32Bytes * (block.widened_elements * static_cast<double>(samples) + weight);
+}
+
+double largest_parameter(const model::BlockStats& block) {
+  double largest = 0;
+  for (const model::ParameterStats& parameter : block.parameters) {
+    largest = std::max(largest, static_cast<double>(parameter.count()));
+  }
+  return largest;
+}
+
+/// What a block works with in backward, beside what is kept: next to a gradient that is not in a
+/// bucket yet, or between two of them.
+double working_bytes(const model::BlockStats& block, std::int64_t samples, const Sizes& s) {
+  const auto compute_bytes = static_cast<double>(s.compute_bytes);
+  const double temporary = block.peak_temporary_elements * static_cast<double>(samples);
+  const double between = block.between_temporary_elements * static_cast<double>(samples);
+  return std::max((temporary + transient_gradient(block, s)) * compute_bytes +
+                      widened_bytes(block, samples, largest_parameter(block), s),
+                  between * compute_bytes);
+}
+
+/// The head of a tied embedding: the logits' gradient takes the place of the logits before that of
+/// the weight is made.
+double tied_head_bytes(const model::BlockStats& head, std::int64_t samples, double tied,
+                       const Sizes& s) {
+  const auto compute_bytes = static_cast<double>(s.compute_bytes);
+  return std::max(head.peak_temporary_elements * static_cast<double>(samples) * compute_bytes,
+                  tied * compute_bytes + widened_bytes(head, samples, tied, s));
+}
+
+/// The tied embedding's own gradient is added to the head's: their sum is a third one. In 16 bits
+/// its own is made in fp32 first, and before they are added.
+double tied_embedding_bytes(double tied, const Sizes& s) {
+  return tied * static_cast<double>(s.narrow ? kFp32Bytes : s.compute_bytes);
+}
+
 /// Activations peak while some block runs backward: what it and all before it keep, and what it
-/// works with, either beside a gradient that is not in a bucket yet or between two of them.
+/// works with. The head's gradient of a tied embedding waits through backward for that of the
+/// embedding itself.
 Saturated peak_activation_bytes(const model::ModelStats& model, std::int64_t samples,
                                 const Sizes& s) {
-  const auto compute_bytes = static_cast<double>(s.compute_bytes);
+  double tied = 0;
+  for (const model::BlockStats& block : model.blocks) tied += tied_elements(block);
+  const double waiting = tied * static_cast<double>(s.compute_bytes);
   double kept = 0;
   double peak = 0;
   for (const model::BlockStats& block : model.blocks) {
     kept += kept_bytes(block, s) * static_cast<double>(samples);
-    const double beside_gradient =
-        block.peak_temporary_elements * static_cast<double>(samples) + transient_gradient(block);
-    const double between = block.between_temporary_elements * static_cast<double>(samples);
-    peak =
-        std::max({peak, kept + beside_gradient * compute_bytes + widened_bytes(block, samples, s),
-                  kept + between * compute_bytes});
+    const bool is_head = tied > 0 && &block == &model.blocks.back();
+    const double works = is_head ? tied_head_bytes(block, samples, tied, s)
+                                 : waiting + working_bytes(block, samples, s) +
+                                       tied_embedding_bytes(tied_elements(block), s);
+    peak = std::max(peak, kept + works);
   }
-  return Saturated::of(peak) + waiting_gradient(model) * s.compute_bytes;
+  return Saturated::of(peak);
 }
 
 /// Flat gradient buffers: the sum, and with an ordered sum one pending partial sum for each level
@@ -150,13 +187,25 @@ Saturated staging_bytes(const ParallelPlan& plan, const Sizes& s) {
   return Saturated(shared) + s.staged;
 }
 
+/// A rank adds up its share of the gradients where they lie, and writes the sum to all ranks: so
+/// much of the others' memory counts as resident for it too. Partial sums and the sum take turns in
+/// their buffers.
+Saturated shared_gradient_bytes(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
+  const config::ParallelSection& parallel = setting.config.parallel;
+  const bool never_sums = parallel.local_steps > 1 && parallel.local_steps_from == 0;
+  if (plan.batch.data_ranks == 1 || never_sums) return 0;
+  const std::int64_t ranks = plan.batch.data_ranks;
+  return s.sent / ranks * (ranks - 1) * gradient_buffers(plan);
+}
+
 /// The worker itself, freed blocks that the allocator keeps (memory/block_cache.h: an eighth of
-/// what is in use, but nothing frees more than the activations), workspaces of the operators.
-Saturated runtime_bytes(const MemoryPlan& memory) {
+/// what is in use, but nothing frees more than the activations), code and workspaces of operators.
+Saturated runtime_bytes(const MemoryPlan& memory, const Sizes& s) {
   const std::int64_t in_use = memory.total();  // the runtime itself is still 0
   const std::int64_t kept = std::max(kLeastKeptBytes, in_use / 8);
+  const std::int64_t works = s.narrow && !s.widened ? kBf16WorkspaceBytes : kWorkspaceBytes;
   return Saturated(kWorkerRuntimeBytes) + std::min(kept, memory.activations) +
-         memory.activations / 4;
+         std::min(works, memory.activations);
 }
 
 /// Samples that rank 0 runs at once to check gradients (parallel/session.h, CheckSplit); 0 = none.
@@ -200,7 +249,7 @@ MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Siz
        batches * plan.batch.micro_batch * setting.model.input_bytes_per_sample + setting.data_bytes)
           .value();
   memory.communication = staging_bytes(plan, s).value();
-  memory.runtime = runtime_bytes(memory).value();
+  memory.runtime = (runtime_bytes(memory, s) + shared_gradient_bytes(setting, plan, s)).value();
   return memory;
 }
 
@@ -221,35 +270,29 @@ double bucket_count(const ParallelPlan& plan, const Sizes& s) {
   return 2 + std::ceil(static_cast<double>(later) / static_cast<double>(plan.bucket_bytes));
 }
 
-/// Communication that backward of the last micro-batch does not hide, and always the last bucket's.
-double exposed_comm_s(const ParallelPlan& plan, const Sizes& s, double crowding) {
+/// What the exchange adds to a step. Where each rank has a core to itself and there are more of
+/// them, backward of the last micro-batch hides all but the last bucket; else ranks add up on the
+/// cores that compute, and nothing is hidden.
+double exposed_comm_s(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
   if (plan.batch.data_ranks == 1) return 0;
   const auto last_bytes = static_cast<double>((s.last_sent + s.control * kFp32Bytes).value());
-  const double last_s = kSharedLatencyS + last_bytes / kSharedBytesPerS;
-  const double all_s = bucket_count(plan, s) * kSharedLatencyS +
-                       static_cast<double>(plan.comm_bytes_per_step) / kSharedBytesPerS;
+  const double last_s = exchange_time(setting, last_bytes);
+  const double early_bytes =
+      std::max(0.0, static_cast<double>(plan.comm_bytes_per_step) - last_bytes);
+  const double buckets = bucket_count(plan, s) - 1;
+  const double early_s = buckets > 0 ? buckets * exchange_time(setting, early_bytes / buckets) : 0;
+  const int busy = setting.world_size * setting.config.run.threads;
+  if (busy >= setting.host.cores) return last_s + early_s;
   const double hidden_s = plan.backward_s / static_cast<double>(plan.batch.leaves_per_rank());
-  return std::max(last_s * crowding, all_s * crowding - hidden_s);
+  return last_s + std::max(0.0, early_s - hidden_s);
 }
 
 void estimate_seconds(const Setting& setting, const Sizes& s, ParallelPlan& plan) {
-  const RankRates rates = rank_rates(setting);
-  const auto leaves = static_cast<double>(plan.batch.leaves_per_rank());
-  const double samples = static_cast<double>(plan.batch.micro_batch) * leaves;
-  double kept = 0;
-  for (const model::BlockStats& block : setting.model.blocks) kept += kept_bytes(block, s);
-  const double matmul_s =
-      samples * setting.model.forward_flops_per_sample() / rates.matmul_flops_per_s;
-  const double copy_s = samples * kept / rates.copy_bytes_per_s;
-  const double launch_s =
-      static_cast<double>(setting.model.blocks.size()) * kBlockOverheadS * leaves * rates.crowding;
-  plan.forward_s = matmul_s + copy_s + launch_s;
-  plan.backward_s = 2 * plan.forward_s;
-  const auto flat = static_cast<double>(s.flat.value());
-  const auto states = static_cast<double>(2 + moments(setting.config.optimizer));
-  const double state_bytes = flat * kFp32Bytes * states + (s.narrow ? flat * kNarrowBytes : 0);
-  plan.optimizer_s = state_bytes / rates.copy_bytes_per_s;
-  plan.exposed_comm_s = exposed_comm_s(plan, s, rates.crowding);
+  const RunTime time = run_time(setting, plan, static_cast<double>(s.flat.value()));
+  plan.forward_s = time.forward_s;
+  plan.backward_s = time.backward_s;
+  plan.optimizer_s = time.optimizer_s;
+  plan.exposed_comm_s = exposed_comm_s(setting, plan, s);
   plan.step_s = plan.forward_s + plan.backward_s + plan.exposed_comm_s + plan.optimizer_s;
 }
 

@@ -11,7 +11,6 @@ inline constexpr double kCoreBf16FlopsPerS = 200e9;
 inline constexpr double kCoreCopyBytesPerS = 12.5e9;
 inline constexpr double kSharedBytesPerS = 6e9;   // payload of one rank, from 4 MiB on
 inline constexpr double kSharedLatencyS = 5e-6;   // of a small all_reduce
-inline constexpr double kBlockOverheadS = 60e-6;  // launching the operators of a block's forward
 
 /// Threads of a rank wait for each other at every operator; where the ranks together have more
 /// threads than the host has cores, a thread that lost its core keeps the others waiting. Measured
