@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Writes lockstep/topology/typical_rates.cpp from what `lockstep plan --calibrate` kept.
 
-    tools/make_typical_rates.py ~/.cache/lockstep/kernels-....json > lockstep/topology/typical_rates.cpp
+    tools/make_typical_rates.py ~/.cache/lockstep/kernels-....txt > lockstep/topology/typical_rates.cpp
 """
 
-import json
 import sys
 
 
@@ -17,8 +16,27 @@ def short(us):
     return text if "e+" not in text else f"{float(text):.0f}"
 
 
+def read(path):
+    rates = {"busy": [], "exchange": []}
+    for line in open(path).read().splitlines()[1:]:
+        name, *words = line.split()
+        if name in ("source", "cpu"):
+            rates["cpu_model" if name == "cpu" else name] = " ".join(words)
+        elif name == "cores":
+            rates["cores"] = int(words[0])
+        elif name == "ranks":
+            rates["busy"].append({"ranks": int(words[0]), "points": []})
+        elif name == "all_reduce":
+            rates["exchange"].append({"ranks": int(words[0]), "bytes": int(float(words[1])), "us": float(words[2])})
+        else:
+            names = ("m", "n", "k", "forward_us", "backward_us", "backward_first_us")
+            point = dict(zip(names, map(float, words[1:])), kernel=name, dtype=words[0])
+            rates["busy"][-1]["points"].append(point)
+    return rates
+
+
 def main():
-    rates = json.load(open(sys.argv[1]))
+    rates = read(sys.argv[1])
     alone, busy = (one for one in (rates["busy"][0], rates["busy"][-2]))
     others = {(p["kernel"], p["dtype"], p["m"], p["n"], p["k"]): p for p in busy["points"]}
     rows = []

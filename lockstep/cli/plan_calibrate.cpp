@@ -78,7 +78,10 @@ class Stage {
 class Calibration {
  public:
   explicit Calibration(const Context& context)
-      : context_(context), host_(probe_host()), dir_(make_run_dir("", "calibrate")) {}
+      : context_(context), host_(probe_host()), dir_(make_run_dir("", "calibrate")) {
+    const char* how = context.get_env ? context.get_env("LOCKSTEP_CALIBRATE") : nullptr;
+    few_ = how != nullptr && std::string(how) == "few";
+  }
 
   void run(bool prints) {
     const std::string file = rates_file(host_);
@@ -106,8 +109,10 @@ class Calibration {
 
  private:
   void time_operators(int ranks, const std::vector<Kernel>& kernels) {
-    const KernelRequest request{
-        kernels, {config::Dtype::fp32, config::Dtype::bf16, config::Dtype::fp16}, kSecondsAPoint};
+    const KernelRequest request{kernels,
+                                {config::Dtype::fp32, config::Dtype::bf16, config::Dtype::fp16},
+                                few_ ? 0 : kSecondsAPoint,
+                                few_};
     const bool all = kernels.size() > 1;
     Stage stage(context_, (all ? "operators on " : "empty steps on ") + counted(ranks, "rank"),
                 kPasses * points_to_time(request).size());
@@ -139,7 +144,8 @@ class Calibration {
     bench::Request request;
     request.backend = "shm";
     request.ops = {bench::Collective::all_reduce};
-    for (std::int64_t bytes = 4; bytes <= std::int64_t{64} << 20; bytes *= 8) {
+    const std::int64_t most = few_ ? 32 : std::int64_t{64} << 20;
+    for (std::int64_t bytes = 4; bytes <= most; bytes *= 8) {
       request.bytes.push_back(bytes);
     }
     request.rounds = kExchangeRounds;
@@ -177,6 +183,7 @@ class Calibration {
   Host host_;
   std::string dir_;
   KernelRates rates_;
+  bool few_ = false;  // for tests
 };
 
 }  // namespace

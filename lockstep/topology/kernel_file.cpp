@@ -64,6 +64,81 @@ KernelPoint point_from(const JsonFields& fields) {
   return point;
 }
 
+/// Reads the lines of to_file_text().
+class RatesReader {
+ public:
+  explicit RatesReader(std::string file) : file_(std::move(file)) {}
+
+  KernelRates read(const std::string& text) {
+    std::istringstream lines(text);
+    std::string line;
+    if (!std::getline(lines, line) || line != kFormat) {
+      fail("does not begin with '" + std::string(kFormat) + "'");
+    }
+    for (number_ = 2; std::getline(lines, line); ++number_) take(line);
+    if (rates_.busy.empty() || rates_.busy.front().points.empty()) fail("holds no points");
+    return std::move(rates_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw BadData({"LS-6131", file_, "line " + std::to_string(number_) + " " + what,
+                   "measure again with `lockstep plan --calibrate`, or remove the file"});
+  }
+
+  void take(const std::string& line) {
+    const std::size_t space = line.find(' ');
+    if (space == std::string::npos) fail("is no name and value");
+    const std::string name = line.substr(0, space);
+    const std::string rest = line.substr(space + 1);
+    if (name == "source") return void(rates_.source = rest);
+    if (name == "cpu") return void(rates_.cpu_model = rest);
+    std::istringstream words(rest);
+    if (name == "cores") return void(rates_.cores = static_cast<int>(number(words, 1, kMostRanks)));
+    if (name == "ranks") {
+      rates_.busy.push_back({static_cast<int>(number(words, 1, kMostRanks)), {}});
+    } else if (name == "all_reduce") {
+      const double ranks = number(words, 2, kMostRanks);
+      const double bytes = number(words, 0, kMost);
+      rates_.exchange.push_back({static_cast<int>(ranks), static_cast<std::int64_t>(bytes),
+                                 number(words, 0, kMost) * 1e-6});
+    } else {
+      take_point(name, words);
+    }
+  }
+
+  void take_point(const std::string& name, std::istringstream& words) {
+    const auto kernel = find_kernel(name);
+    if (!kernel) fail("names no kernel: '" + name.substr(0, 64) + "'");
+    if (rates_.busy.empty()) fail("is a point before any line of ranks");
+    std::string type;
+    words >> type;
+    const auto found = std::find(kTypes.begin(), kTypes.end(), type);
+    if (found == kTypes.end()) fail("names no type: '" + type.substr(0, 64) + "'");
+    KernelPoint point;
+    point.kernel = *kernel;
+    point.type = static_cast<config::Dtype>(found - kTypes.begin());
+    for (double& size : point.size) size = number(words, 1, kMost);
+    point.forward_s = number(words, 0, kMost) * 1e-6;
+    point.backward_s = number(words, 0, kMost) * 1e-6;
+    point.backward_first_s = number(words, 0, kMost) * 1e-6;
+    rates_.busy.back().points.push_back(point);
+  }
+
+  double number(std::istringstream& words, double least, double most) const {
+    double value = 0;
+    if (!(words >> value) || !(value >= least && value <= most)) {
+      fail("has a number that is missing or out of range");
+    }
+    return value;
+  }
+
+  static constexpr double kMostRanks = 1e6;
+  std::string file_;
+  std::int64_t number_ = 1;
+  KernelRates rates_;
+};
+
 std::string text_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   std::stringstream text;
@@ -96,6 +171,7 @@ std::string to_json_text(const KernelRequest& request) {
     json["dtypes"].push_back(kTypes.at(static_cast<std::size_t>(type)));
   }
   json["seconds_a_point"] = request.seconds_a_point;
+  json["few"] = request.few;
   return to_line(json);
 }
 
@@ -111,6 +187,7 @@ KernelRequest kernel_request_from(const std::string& text) {
     request.types.push_back(static_cast<config::Dtype>(found - kTypes.begin()));
   }
   request.seconds_a_point = number_in(fields, "seconds_a_point", 0);
+  request.few = fields.flag_or("few", false);
   return request;
 }
 
@@ -135,42 +212,45 @@ std::string to_json_text(const KernelRates& rates) {
   return to_line(json);
 }
 
-KernelRates rates_from(const std::string& json, const std::string& file) {
-  const JsonFields fields(json, {"LS-6131", file});
-  if (fields.text("format") != kFormat) fields.fail("format is not '" + std::string(kFormat) + "'");
-  KernelRates rates;
-  rates.source = fields.text("source");
-  rates.cpu_model = fields.text("cpu_model");
-  rates.cores = static_cast<int>(number_in(fields, "cores", 0));
-  for (const JsonFields& busy : fields.objects("busy")) {
-    KernelPoints points{static_cast<int>(number_in(busy, "ranks", 1)), {}};
-    for (const JsonFields& point : busy.objects("points")) {
-      points.points.push_back(point_from(point));
+std::string to_file_text(const KernelRates& rates) {
+  std::ostringstream text;
+  text.precision(6);
+  text << kFormat << "\nsource " << rates.source << "\ncpu " << rates.cpu_model << "\ncores "
+       << rates.cores << "\n";
+  for (const KernelPoints& busy : rates.busy) {
+    text << "ranks " << busy.ranks << "\n";
+    for (const KernelPoint& point : busy.points) {
+      text << info_of(point.kernel).name << " " << kTypes.at(static_cast<std::size_t>(point.type));
+      for (const double size : point.size) text << " " << size;
+      for (const double s : {point.forward_s, point.backward_s, point.backward_first_s}) {
+        text << " " << s * 1e6;
+      }
+      text << "\n";
     }
-    if (points.points.empty()) fields.fail("busy holds no points");
-    rates.busy.push_back(std::move(points));
   }
-  if (rates.busy.empty()) fields.fail("busy is empty");
-  for (const JsonFields& point : fields.objects("exchange")) {
-    rates.exchange.push_back({static_cast<int>(number_in(point, "ranks", 2)),
-                              static_cast<std::int64_t>(number_in(point, "bytes", 0)),
-                              number_in(point, "us", 0) * 1e-6});
+  for (const ExchangePoint& point : rates.exchange) {
+    text << "all_reduce " << point.ranks << " " << point.bytes << " " << point.seconds * 1e6
+         << "\n";
   }
-  return rates;
+  return text.str();
+}
+
+KernelRates rates_from(const std::string& text, const std::string& file) {
+  return RatesReader(file).read(text);
 }
 
 std::string rates_file(const Host& host) {
   const fs::path folder = cache_folder();
   if (folder.empty()) return "";
   const std::string key = host.cpu_model + "|" + std::to_string(host.cores);
-  return (folder / ("kernels-" + sha256_hex(key).substr(0, kNameDigits) + ".json")).string();
+  return (folder / ("kernels-" + sha256_hex(key).substr(0, kNameDigits) + ".txt")).string();
 }
 
 void write_rates(const std::string& file, const KernelRates& rates) {
   try {
     fs::create_directories(fs::path(file).parent_path());
     AtomicFile out(file);
-    const std::string text = to_json_text(rates) + "\n";
+    const std::string text = to_file_text(rates);
     out.write(std::as_bytes(std::span(text)));
     out.commit();
   } catch (const fs::filesystem_error& error) {

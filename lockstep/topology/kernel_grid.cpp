@@ -81,7 +81,8 @@ std::vector<KernelPoint> points_to_time(const KernelRequest& request) {
   std::vector<KernelPoint> points;
   for (const Kernel kernel : request.kernels) {
     for (const Dtype type : request.types) {
-      const auto more = points_to_time(kernel, type);
+      auto more = points_to_time(kernel, type);
+      if (request.few && more.size() > 2) more.erase(more.begin() + 2, more.end());
       points.insert(points.end(), more.begin(), more.end());
     }
   }

@@ -137,12 +137,14 @@ double own_sums_s(const Setting& setting, const ParallelPlan& plan, const Kernel
          (compresses ? kPowersgdPasses * widen_s : 0);
 }
 
-/// How much longer a rank takes that has more threads, or less than a core.
-double core_factor(const Setting& setting) {
-  const double share = static_cast<double>(setting.host.cores) / setting.world_size;
-  const double threads = setting.config.run.threads;
-  const bool waits = threads > 1 && threads > share;
-  return (waits ? kOversubscribedThreads : 1) / std::min(threads, share);
+/// Of operators on the device of a host that has one with known rates; 1 on its cores.
+double device_factor(const Setting& setting) {
+  if (setting.host.devices.empty()) return 1;
+  Host without = setting.host;
+  without.devices.clear();
+  const double on_cores = matmul_flops_per_s(
+      {setting.config, setting.model, without, setting.world_size, setting.data_bytes});
+  return on_cores / matmul_flops_per_s(setting);
 }
 
 }  // namespace
@@ -157,7 +159,7 @@ RunTime run_time(const Setting& setting, const ParallelPlan& plan, double flat_e
   for (std::size_t i = 0; i < setting.model.blocks.size(); ++i) {
     operators.add(setting.model.blocks[i], /*reads_data=*/i == 0);
   }
-  const double factor = core_factor(setting);
+  const double factor = core_factor(setting) * device_factor(setting);
   const auto leaves = static_cast<double>(plan.batch.leaves_per_rank());
   const Surroundings around = surroundings(setting, table, parameter_count(setting.model), factor);
   const double around_s = around.step_s + around.micro_batch_s * leaves;
