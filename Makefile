@@ -9,7 +9,7 @@ SECONDS_PER_TARGET ?= 60
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .PHONY: help setup configure programs build demo style test python-backend test-oracles validate-gpt test-sanitize \
-        bench-peers bench-python bench-peers-json bench-comm bench-compare bench-death fuzz soak cuda gpu-check install package test-slurm clean
+        bench-peers validate-plans bench-python bench-peers-json bench-comm bench-compare bench-death fuzz soak cuda gpu-check install package test-slurm clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ test-sanitize: setup ## tests of the LibTorch-free folders under ASan+UBSan and 
 bench-peers: programs ## time this library beside PyTorch DDP, in one run on this machine
 	@$(SETUP) --oracles
 	@benchmarks/bench_peers.py
+
+validate-plans: programs ## train 52 small runs and compare memory, bytes sent and time with their plans (about 8 minutes)
+	@benchmarks/validate_plans.py
 
 bench-python: python-backend ## time the backend for torch.distributed beside Gloo: all_reduce, DDP and FSDP2 steps
 	@tools/with_oracles.sh benchmarks/peers/python_backend.py

@@ -1,22 +1,25 @@
 #!/usr/bin/env python3
 """Writes tests/fuzz/corpus: for each fuzz target, small valid inputs and the ways they are broken.
 
-make_corpus.py          writes the files (others are removed)
+make_corpus.py          writes the files (others are removed), and tests/fuzz/accepted.txt: which are valid
 make_corpus.py --check  exits 1 when a committed file differs from what this script would write
 
-A new fuzz target gets a function here; its name is the target's (docs/guides/building.md).
+A new fuzz target gets a function here, whose name is the target's (docs/guides/building.md), and a line in ACCEPTED.
 """
 
 import argparse
 import gzip
 import hmac
 import json
+import math
 import pathlib
+import re
 import struct
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests/fuzz/corpus"
+ACCEPTED_FILE = ROOT / "tests/fuzz/accepted.txt"
 
 
 def u32(value):
@@ -31,6 +34,16 @@ def text(value):
     """A text of the store protocol: its length, then its bytes."""
     value = value.encode() if isinstance(value, str) else value
     return u64(len(value)) + value
+
+
+def constants(header):
+    """Plain numbers that a C++ header defines, by name: products of them too."""
+    found = {}
+    text = (ROOT / header).read_text()
+    for name, value in re.findall(r"constexpr [\w:]+ (k\w+) = ([^;]+);", text):
+        if re.fullmatch(r"(0x[0-9a-f]+|\d+)( \* \d+)*", value):
+            found[name] = math.prod(int(factor, 0) for factor in value.split(" * "))
+    return found
 
 
 def cut(name, data):
@@ -248,14 +261,18 @@ def comm_control_frame():
 
 
 def comm_shm_segment():
-    """Fields of shared memory, in the order in which lockstep/comm/shm/segment_fuzz.cpp lays them."""
-    def slot(sequence=0, kind=0, count=0, stream=0, payload=b"", site=b"b.cpp:7"):
-        return struct.pack("<4Q32s64s", sequence, kind, count, stream, payload, site)
+    """Fields of lockstep/comm/shm/layout.h, in the order in which segment_fuzz.cpp lays them over its memory."""
+    numbers = constants("lockstep/comm/shm/layout.h")
+    page, line, inline, site_bytes = (numbers[name] for name in ("kPage", "kLine", "kInlineBytes", "kSiteBytes"))
 
-    def block(slots, staged=0, reduced=0, consumed=0, sleeping=0, closed=0, process=4711):
-        counters = b"".join(u64(value).ljust(64, b"\0") for value in (staged, reduced, consumed))
-        bell = struct.pack("<II56x", 1, sleeping)
-        return slots + counters + bell + struct.pack("<IIqq40x", 99, closed, process, 10**9)
+    def slot(sequence=0, kind=0, count=0, stream=0, payload=b"", site=b"b.cpp:7"):
+        return struct.pack(f"<4Q{inline}s{site_bytes}s", sequence, kind, count, stream, payload, site)
+
+    def block(slots, staged=0, reduced=0, consumed=0, unread=0, sleeping=0, closed=0, withdrawn=0, process=4711):
+        lines = [u64(value) for value in (staged, reduced, consumed, unread)]
+        lines += [struct.pack("<II", 1, sleeping), struct.pack("<IIIxxxxqq", 99, closed, withdrawn, process, 10**9),
+                  struct.pack("<QQ", 0, 0)]
+        return slots + b"".join(fields.ljust(line, b"\0") for fields in lines)
 
     def stamp(message, piece, kind=5, tag=7, first=1):
         return struct.pack("<QQIiI36x", message, piece, kind, tag, first)
@@ -264,8 +281,9 @@ def comm_shm_segment():
         return u64(posted).ljust(64, b"\0") + u64(taken).ljust(64, b"\0") + stamps.ljust(128, b"\0")
 
     def memory(action=0, ranks=2, missing=0, slots=slot() + slot(), letters=mailbox(), counts=(0, 0), abort=(0, 0, b""),
-               magic=0x4C534D31, header_ranks=2, ring=8 * 4096, piece=4096, total=None, **fields):
-        total = 2 * 4096 + 2 * (2 * 65536 + 2 * 8 * 4096 + 4096 + 2 * 32768) if total is None else total
+               magic=numbers["kMagic"], header_ranks=2, ring=8 * page, piece=page, total=None, **fields):
+        data = 2 * numbers["kDirectBytes"] + 2 * 8 * page + page + numbers["kMailPieces"] * 8 * page
+        total = 2 * page + 2 * data if total is None else total
         head = struct.pack("<IIQQQ32x", magic, header_ranks, ring, piece, total)
         return (bytes([ranks, action, missing]) + head + struct.pack("<II64s", *abort) + block(slots, **fields) +
                 letters + struct.pack("<QQ", *counts))
@@ -424,7 +442,8 @@ def rendezvous_records():
     state = {"run_id": "job", "leader": "a1", "leader_name": "node7 (pid 77)", "version": 8, "phase": "running",
              "generation": 2, "first_generation": 1, "restart_count": 1, "max_restarts": 3, "cause": "none",
              "because": "", "waiting_for": "", "last_end": "round 1 ended", "best_step": 17, "rounds_at_best": 1,
-             "seats": [agent | {"base_rank": 0}], "equal": [{"field": "version", "value": "1"}], "lost": ["node8"], "refused": [refusal],
+             "seats": [agent | {"base_rank": 0, "beat": 9}], "equal": [{"field": "version", "value": "1"}],
+             "lost": ["node8"], "refused": [refusal],
              "strikes": [{"machine": "boot", "count": 1, "held_s": 9.5}]}
     verdict = {"exit": 1, "because": "", "consequences": [failure], "first": failure}
 
@@ -522,13 +541,121 @@ def model_stats_hugging_face():
     return inputs | cut("llama", inputs["llama"])
 
 
+def planner_deepspeed_file():
+    """ds_config.json files as people pass them around, and the ways they can be wrong."""
+    batch = {"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}
+    third = {"stage": 3, "overlap_comm": True, "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto",
+             "stage3_param_persistence_threshold": "auto", "sub_group_size": 1e9, "stage3_max_live_parameters": 1e9}
+    cpu = {"device": "cpu", "pin_memory": True}
+    files = {
+        "all_auto": batch | {"train_batch_size": "auto", "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
+                             "gradient_clipping": "auto", "zero_optimization": third,
+                             "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto", "eps": 1e-8}},
+                             "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}},
+        "second": batch | {"zero_optimization": {"stage": 2, "offload_optimizer": cpu, "allgather_bucket_size": 2e8}},
+        "offloaded": {"zero_optimization": third | {"offload_optimizer": cpu, "offload_param": {"device": "nvme"}}},
+        "old_names": {"bfloat16": {"enabled": True}, "zero_optimization": {"stage": 2, "cpu_offload": True}},
+        "open_stage": batch | {"zero_optimization": {"stage": "auto", "offload_optimizer": {"device": "auto"}}},
+        "second_copy": {"zero_optimization": third | {"zero_hpz_partition_size": 2}},
+        "checkpointing": {"activation_checkpointing": {"partition_activations": False}, "wandb": {"team": "auto"}},
+        "contradiction": batch | {"train_micro_batch_size_per_gpu": 5},
+        "both_types": {"bf16": {"enabled": True}, "fp16": {"enabled": True}},
+        "misspelt": {"train_batchsize": 3, "zero_optimization": {"stage": 1, "reduce_bucket_sise": 3}},
+        "wrong_types": {"train_batch_size": "64", "bf16": True, "optimizer": {"params": []},
+                        "zero_optimization": {"stage": 1.5, "overlap_comm": 1, "reduce_bucket_size": -1}},
+        "huge": {"train_batch_size": 2**64 - 1, "zero_optimization": {"reduce_bucket_size": 1e300}},
+        "wrong_stage": {"zero_optimization": {"stage": 1, "offload_param": cpu, "zero_hpz_partition_size": 8}},
+    }
+    inputs = {name: json.dumps(file).encode() for name, file in files.items()}
+    inputs["comments"] = b'{"train_batch_size": 8 /* samples */}'
+    inputs["empty"] = b"{}"
+    inputs["list"] = b"[1, 2]"
+    inputs["twice"] = b'{"fp16": {"enabled": true, "enabled": false}}'
+    inputs["dotted"] = b'{"zero_optimization.stage": "auto", "zero_optimization": {"stage": 1}}'
+    inputs["deep"] = b'{"a":' * 200 + b"1" + b"}" * 200
+    inputs["not_utf8"] = b'{"optimizer": {"type": "\xff\xfe"}}'
+    return inputs | cut("second", inputs["second"])
+
+
+def planner_cluster_spec():
+    return {
+        "spec": b"8xA100-80G*4",
+        "spec_with_link": b"4xH100-80G*2@100 GbE",
+        "one_host": b"2xrtx4090-24g",
+        "file": b'device = "H100-80G"\ndevices_per_host = 4\nhosts = 3\ninside = "PCIe 5"\nbetween = "25 GbE"\n',
+        "device_alone": b'device = "A64FX"\n',
+        "nothing": b"",
+        "unknown_names": b'devise = "H100-80G"\nhosts = 0\ninside = "NVLink 9"\n[net]\nbetween = 3\n',
+        "wrong_types": b'device = 3\nhosts = "four"\ndevices_per_host = 1.5\nbetween = ["HDR"]\n',
+        "huge": b'device = "A64FX"\nhosts = 9223372036854775807\ndevices_per_host = 1024\n',
+        "most": b'device = "A64FX"\nhosts = 1000000\ndevices_per_host = 1024\n',
+        "huge_spec": b"99999999999999999999xA100-80G*99999999999",
+        "no_devices": b"0xA100-80G*4",
+        "not_toml": b"device == 3\n\x00\xff",
+    }
+
+
+def topology_kernel_file():
+    head = "lockstep kernels 1\nsource measured\ncpu A CPU\ncores 2\n"
+    point = "linear fp32 16 64 1024 3.1 7.5 4.25\n"
+    whole = head + "ranks 1\n" + point + "gelu bf16 4096 1 1 1 2 2\nranks 2\n" + point + "all_reduce 2 4 0.5\n"
+    texts = {
+        "whole": whole,
+        "one_point": head + "ranks 1\n" + point,
+        "zero_times": head + "ranks 1\nlinear fp32 1 1 1 0 0 0\nall_reduce 2 0 0\n",
+        "endless": head + "ranks 1\nlinear fp32 1e15 1e15 1e15 1e15 1e-300 1e15\nall_reduce 2 1e15 1e15\n",
+        "no_points": head,
+        "point_before_ranks": head + point,
+        "unknown_kernel": head + "ranks 1\n" + point.replace("linear", "linaer"),
+        "unknown_type": head + "ranks 1\n" + point.replace("fp32", "fp31"),
+        "below_one": head + "ranks 1\n" + point.replace("16", "0"),
+        "not_a_number": head + "ranks 1\n" + point.replace("3.1", "nan"),
+        "other_format": whole.replace("kernels 1", "kernels 2"),
+        "empty": "",
+    }
+    inputs = {name: text.encode() for name, text in texts.items()}
+    return inputs | cut("whole", inputs["whole"])
+
+
 TARGETS = {function.__name__: function
            for function in (store_frame, config_parse, data_formats_idx, data_formats_cifar,
                             checkpoint_format_safetensors, checkpoint_format_manifest,
                             comm_records_flight_file, comm_control_frame, comm_shm_segment,
                             rendezvous_control_frame, config_slurm_text, starters_hostfile,
                             starters_agent_order, model_stats_hugging_face,
-                            rendezvous_records, rendezvous_http_reply)}
+                            rendezvous_records, rendezvous_http_reply,
+                            planner_deepspeed_file, planner_cluster_spec, topology_kernel_file)}
+
+# Inputs that their target takes for what they should be; all others it refuses, wholly or from some place on.
+ACCEPTED = {
+    "store_frame": "set compare_set get add check wait num_keys delete_key append multi_get multi_set cancel_wait queue"
+                   " list_keys session session-short no_hello",
+    "config_parse": "fashion gpt_bible mlp resnet18_cifar empty dotted set set_list batch json",
+    "data_formats_idx": "images labels empty_array",
+    "data_formats_cifar": "cifar10 cifar10-half cifar100 empty",
+    "checkpoint_format_safetensors": "two_tensors scalar_and_empty no_tensor",
+    "checkpoint_format_manifest": "whole no_tensor two_pieces",
+    "comm_records_flight_file": "four_records no_record being_written messages many_groups control_characters"
+                                " no_end_of_text huge_count huge_world",
+    "comm_control_frame": "conversation long_text",
+    "comm_shm_segment": "untouched untouched-half untouched-short all_reduce all_reduce_large reduce_scatter_large"
+                        " broadcast_large all_gather_large scatter_large uneven uneven_endless uneven_short"
+                        " other_collective unknown_collective closed"
+                        " message message_large letters message_in_letter message_of_other_size message_too_long"
+                        " message_without_beginning mailbox_overfull aborted abort_half_written",
+    "rendezvous_control_frame": "hello conversation long payloads",
+    "config_slurm_text": "mixed two_brackets tasks one",
+    "starters_hostfile": "deepspeed open_mpi flag addresses",
+    "starters_agent_order": "whole with_stop",
+    "model_stats_hugging_face": "llama llama_five mistral mixtral qwen2_moe deepseek gpt2 gpt_neox opt mpt falcon bert t5"
+                                " resnet",
+    "rendezvous_records": "record record_running record_long_text state state_ended",
+    "rendezvous_http_reply": "lease chunked old not_found",
+    "planner_deepspeed_file": "all_auto second offloaded old_names open_stage second_copy checkpointing comments empty"
+                              " dotted",
+    "planner_cluster_spec": "spec spec_with_link one_host file device_alone most",
+    "topology_kernel_file": "whole whole-half one_point zero_times endless",
+}
 
 
 def targets_in_tree():
@@ -539,10 +666,16 @@ def targets_in_tree():
 
 def wanted_files():
     names = list(targets_in_tree())
-    missing = [name for name in names if name not in TARGETS]
+    missing = [name for name in names if name not in TARGETS or name not in ACCEPTED]
     if missing:
-        sys.exit(f"make_corpus: no inputs for {', '.join(missing)}: add a function of that name")
-    return {CORPUS / name / key: data for name in names for key, data in TARGETS[name]().items()}
+        sys.exit(f"make_corpus: no inputs for {', '.join(missing)}: add a function of that name and a line in ACCEPTED")
+    inputs = {f"{name}/{key}": data for name in names for key, data in TARGETS[name]().items()}
+    accepted = [f"{name}/{key}" for name in names for key in sorted(ACCEPTED[name].split())]
+    unknown = [key for key in accepted if key not in inputs]
+    if unknown:
+        sys.exit(f"make_corpus: ACCEPTED names {', '.join(unknown)}: there is no such input")
+    files = {CORPUS / key: data for key, data in inputs.items()}
+    return files | {ACCEPTED_FILE: "".join(f"{key}\n" for key in accepted).encode()}
 
 
 def main():
@@ -550,7 +683,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when files differ")
     options = parser.parse_args()
     wanted = wanted_files()
-    present = {path: path.read_bytes() for path in CORPUS.rglob("*") if path.is_file()}
+    present = {path: path.read_bytes() for path in [*CORPUS.rglob("*"), ACCEPTED_FILE] if path.is_file()}
     if options.check:
         differ = sorted(str(p.relative_to(ROOT)) for p in wanted.keys() | present.keys() if wanted.get(p) != present.get(p))
         sys.exit(f"make_corpus: differs: {' '.join(differ)}" if differ else 0)
@@ -559,7 +692,7 @@ def main():
     for path, data in wanted.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    print(f"make_corpus: {len(wanted)} files for {len(set(path.parent for path in wanted))} targets")
+    print(f"make_corpus: {len(wanted) - 1} inputs for {len(ACCEPTED)} targets")
 
 
 if __name__ == "__main__":

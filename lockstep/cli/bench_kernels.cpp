@@ -47,7 +47,6 @@ constexpr auto kExamples = std::to_array<Example>({
     {"lockstep bench kernels", "the best rate of every operator of the worker, in every type"},
     {"lockstep bench kernels --op linear --dtype bf16 --ranks 1,2",
      "matrix products in bf16 at every size, alone and with both cores busy"},
-    {"lockstep plan --calibrate", "measure all of it and keep it for the plans of this machine"},
 });
 
 struct KernelPlan {

@@ -37,8 +37,8 @@ TEST(NextWords, BeginWithTheCommandsAndTheSecondWordsOfAGroup) {
   EXPECT_THAT(words_at({""}), testing::UnorderedElementsAreArray(first));
   EXPECT_THAT(words_at({"tr"}), ElementsAre("train"));
   EXPECT_THAT(words_at({"--json", "tr"}), ElementsAre("train"));
-  EXPECT_THAT(words_at({"bench", ""}), ElementsAre("comm", "scaling"));
-  EXPECT_EQ(next_words({"be"}).words[0].help, "comm, scaling");
+  EXPECT_THAT(words_at({"bench", ""}), ElementsAre("comm", "scaling", "kernels"));
+  EXPECT_EQ(next_words({"be"}).words[0].help, "comm, scaling, kernels");
   EXPECT_THAT(words_at({"--v"}), ElementsAre("--version"));
   EXPECT_THAT(words_at({"nothing", ""}), IsEmpty());
   EXPECT_THAT(words_at({}), IsEmpty());
@@ -138,10 +138,10 @@ TEST(NextWords, AreLinesForTheScripts) {
 // A flag whose values completion knows nothing about is one that takes a number or free text.
 TEST(NextWords, EveryFlagValueIsKnownOrFree) {
   const std::set<std::string_view> free{
-      "HOST",  "T",         "X",          "N,N,...",   "BYTES,...",     "PORT",
-      "N",     "N|MIN:MAX", "HOST:PORT",  "NAME",      "KEY=VALUE,...", "STREAMS",
-      "N,...", "WORD,...",  "HOST:N,...", "SECONDS",   "FIELD,...",     "PATH",
-      "LIMIT", "IMAGE",     "NUMBER",     "NAME|FILE", "SPEC|FILE",     "DURATION"};
+      "HOST",       "T",         "X",         "N,N,...",       "BYTES,...", "PORT",  "N",
+      "N|MIN:MAX",  "HOST:PORT", "NAME",      "KEY=VALUE,...", "STREAMS",   "N,...", "WORD,...",
+      "HOST:N,...", "SECONDS",   "FIELD,...", "PATH",          "LIMIT",     "IMAGE", "NUMBER",
+      "NAME|FILE",  "SPEC|FILE", "DURATION",  "BYTES"};
   for (const Command& command : commands()) {
     for (const Flag& flag : command.flags) {
       const bool is_number = flag.type != ValueType::text;

@@ -1,9 +1,12 @@
 #include "lockstep/cli/plan_cluster.h"
 
+#include <cmath>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/saturated.h"
 #include "lockstep/base/units.h"
+#include "lockstep/planner/deepspeed_plan.h"
 
 namespace lockstep::cli {
 namespace {
@@ -12,6 +15,7 @@ namespace {
 void search(ClusterReport& report) {
   planner::SearchLimits limits;
   limits.need_within_s = report.questions.need_within_s;
+  if (report.job.deepspeed) limits.fixed = planner::fixed_by(report.job.deepspeed->file);
   report.search = planner::search_layouts(report.job, limits);
   const planner::SearchResult& found = *report.search;
   if (!found.ranked.empty()) {
@@ -30,9 +34,8 @@ void search(ClusterReport& report) {
 }
 
 planner::TrainingFacts facts_of(const ClusterReport& report) {
-  planner::TrainingFacts facts;
-  facts.need_within_s = report.questions.need_within_s;
-  facts.searched = report.search.has_value();
+  planner::TrainingFacts facts = report.questions.facts;
+  facts.loader_samples_per_s = planner::source_of(report.job).most_samples_per_s();
   return facts;
 }
 
@@ -74,6 +77,15 @@ void judge_failures(ClusterReport& report) {
   report.goodput = planner::goodput(question);
 }
 
+/// States alone leave the batch, and with it what is "auto", open.
+void fill_deepspeed(ClusterReport& report) {
+  if (!report.job.deepspeed || report.job.states_only) return;
+  const double samples = planner::samples_of_training(report.job);
+  const auto step = static_cast<double>(report.job.layout.global_batch());
+  report.deepspeed =
+      planner::fill_deepspeed(report.job, Saturated::of(std::ceil(samples / step)).value());
+}
+
 void say_what_fits(ClusterReport& report) {
   if (report.plan.fits().value_or(true)) return;
   const std::string memory = format_bytes(report.plan.device_memory_bytes);
@@ -102,7 +114,8 @@ void say_what_fits(ClusterReport& report) {
 }  // namespace
 
 double train_seconds(const ClusterReport& report) {
-  return report.plan.tokens_per_s > 0 ? report.job.tokens / report.plan.tokens_per_s : 0;
+  const double samples_per_s = report.plan.samples_per_s;
+  return samples_per_s > 0 ? planner::samples_of_training(report.job) / samples_per_s : 0;
 }
 
 ClusterReport make_cluster_report(planner::ClusterJob job, ClusterQuestions questions) {
@@ -119,6 +132,7 @@ ClusterReport make_cluster_report(planner::ClusterJob job, ClusterQuestions ques
   judge_distribution(report);
   judge_time(report);
   judge_failures(report);
+  fill_deepspeed(report);
   return report;
 }
 

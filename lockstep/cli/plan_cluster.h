@@ -11,6 +11,7 @@
 #include "lockstep/planner/advice.h"
 #include "lockstep/planner/cluster_fit.h"
 #include "lockstep/planner/cluster_plan.h"
+#include "lockstep/planner/deepspeed_fill.h"
 #include "lockstep/planner/search.h"
 
 namespace lockstep::cli {
@@ -33,6 +34,7 @@ struct ClusterReport {
   std::optional<planner::SearchResult> search{};  // where one was asked for
   std::optional<DoneWithin> within{};
   std::optional<planner::Goodput> goodput{};
+  std::optional<planner::FilledDeepSpeed> deepspeed{};  // the file that was given
 };
 
 /// \throws UsageError where no layout of so many devices can share the global batch.

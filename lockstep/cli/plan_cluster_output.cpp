@@ -6,10 +6,12 @@
 #include "lockstep/base/json_fields.h"
 #include "lockstep/base/units.h"
 #include "lockstep/cli/plan_cluster.h"
+#include "lockstep/cli/plan_deepspeed.h"
 #include "lockstep/cli/plan_layout.h"
 #include "lockstep/cli/plan_table.h"
 #include "lockstep/engine/values/memory_rows.h"
 #include "lockstep/model/stats/described_model.h"
+#include "lockstep/planner/error_bands.h"
 
 namespace lockstep::cli {
 namespace {
@@ -18,9 +20,10 @@ using Json = nlohmann::ordered_json;
 using parallel::Layout;
 using parallel::TimePrediction;
 
-// Relative. The largest errors over published runs: docs/planning.md, docs/validation.md.
-constexpr double kMemoryErrorBand = 0.15;
-constexpr double kStepErrorBand = 0.15;
+/// " (give or take 12 %)", or nothing where nothing of that kind was measured.
+std::string give_or_take(const planner::ErrorBand& band) {
+  return band.share > 0 ? " (give or take " + format_percent(band.share, 0) + ")" : "";
+}
 
 Json known(double number) { return number > 0 ? Json(number) : Json(nullptr); }
 
@@ -43,8 +46,9 @@ double exposed_s(const TimePrediction& time) {
 
 void add_speed(const ClusterReport& report, Json& document) {
   const char* speed = report.job.model.counts_tokens ? "tokens_per_s" : "samples_per_s";
-  for (const char* key : {"step_s", speed, "tflops_per_device", "mfu", "bubble_fraction",
-                          "exposed_comm_s", "comm_bytes_per_step", "time_to_train_s"}) {
+  for (const char* key :
+       {"step_s", speed, "tflops_per_device", "mfu", "bubble_fraction", "exposed_comm_s",
+        "data_wait_s", "comm_bytes_per_step", "time_to_train_s"}) {
     document[key] = nullptr;
   }
   if (!report.plan.time) return;
@@ -56,6 +60,7 @@ void add_speed(const ClusterReport& report, Json& document) {
   document["mfu"] = known(time.mfu);
   document["bubble_fraction"] = time.bubble_s / time.step_s;
   document["exposed_comm_s"] = exposed_s(time);
+  document["data_wait_s"] = time.data_wait_s;
   document["comm_bytes_per_step"] = std::llround(time.wire_bytes());
   document["time_to_train_s"] = known(train_seconds(report));
 }
@@ -70,6 +75,17 @@ Json advice_json(const ClusterReport& report) {
   add(report.ways);
   add(report.advice);
   return rows;
+}
+
+Json error_band_json(const ClusterReport& report) {
+  const planner::ErrorBand memory = planner::memory_band(report.job);
+  const planner::ErrorBand time = planner::time_band(report.job);
+  const bool of_memory = !report.job.states_only;
+  return {{"memory_bytes", of_memory ? known(memory.share) : Json(nullptr)},
+          {"step_s", report.plan.time ? known(time.share) : Json(nullptr)},
+          {"because",
+           {{"memory_bytes", of_memory ? Json(memory.because) : Json(nullptr)},
+            {"step_s", report.plan.time ? Json(time.because) : Json(nullptr)}}}};
 }
 
 Json need_within_json(const ClusterReport& report) {
@@ -153,7 +169,7 @@ std::string fit_text(const ClusterReport& report) {
                      format_bytes(plan.device_memory_bytes) + " a device: takes " +
                      share_text(share);
   if (!report.job.states_only) {
-    return text + " (give or take " + format_percent(kMemoryErrorBand, 0) + ")";
+    return text + give_or_take(planner::memory_band(report.job));
   }
   return text + (*plan.fits() ? ", and more with what is left out" : " for states alone");
 }
@@ -200,14 +216,14 @@ void add_step(const ClusterReport& report, PlanTable& table) {
   const TimePrediction& time = *report.plan.time;
   table.blank();
   table.title("one step");
-  table.row("time", format_duration(time.step_s) + " (give or take " +
-                        format_percent(kStepErrorBand, 0) + ")");
+  table.row("time", format_duration(time.step_s) + give_or_take(planner::time_band(report.job)));
   add_part("forward", time.forward_s, time.step_s, table);
   add_part("backward", time.backward_s, time.step_s, table);
   add_part("once more", time.recompute_s, time.step_s, table);
   add_part("exposed sync", exposed_s(time), time.step_s, table);
   add_part("bubble", time.bubble_s, time.step_s, table);
   add_part("optimizer", time.optimizer_s, time.step_s, table);
+  add_part("data wait", time.data_wait_s, time.step_s, table);
   const double speed =
       report.plan.tokens_per_s > 0 ? report.plan.tokens_per_s : report.plan.samples_per_s;
   table.row("speed", format_short(speed) +
@@ -216,8 +232,8 @@ void add_step(const ClusterReport& report, PlanTable& table) {
                          format_percent(time.mfu) + " of its peak");
   table.row("sends", format_bytes(std::llround(time.wire_bytes())) + " a device");
   if (train_seconds(report) > 0) {
-    table.row("whole run", format_short(report.job.tokens) + " tokens in " +
-                               format_duration(train_seconds(report)));
+    table.row("whole run",
+              planner::trained_text(report.job) + " in " + format_duration(train_seconds(report)));
   }
 }
 
@@ -245,6 +261,14 @@ void add_distribution(const ClusterReport& report, PlanTable& table) {
   }
 }
 
+/// Where the bands above come from.
+void add_bands(const ClusterReport& report, PlanTable& table) {
+  if (report.job.states_only) return;
+  std::string text = "memory as " + planner::memory_band(report.job).because;
+  if (report.plan.time) text += ", time as " + planner::time_band(report.job).because;
+  table.row("off by", text + ": docs/validation.md");
+}
+
 void add_advice(const ClusterReport& report, PlanTable& table) {
   if (!report.ways.empty()) {
     table.blank();
@@ -260,6 +284,7 @@ void add_advice(const ClusterReport& report, PlanTable& table) {
     }
   }
   table.blank();
+  add_bands(report, table);
   for (const std::string& one : report.plan.assumptions) {
     if (!one.starts_with("precision ")) table.row("assumes", one);  // which stands above
   }
@@ -284,17 +309,17 @@ std::string cluster_json(const ClusterReport& report) {
       {"reasons", report.distribution.reasons}};
   document["advice"] = advice_json(report);
   document["assumptions"] = plan.assumptions;
-  document["error_band"] = {
-      {"memory_bytes", report.job.states_only ? Json(nullptr) : Json(kMemoryErrorBand)},
-      {"step_s", plan.time ? Json(kStepErrorBand) : Json(nullptr)}};
+  document["error_band"] = error_band_json(report);
   document["optimizer_bytes"] = {{"masters", std::llround(states.masters)},
                                  {"moments", std::llround(states.moments)}};
   document["host_memory_bytes"] = {{"device", plan.memory.host_bytes},
                                    {"host", plan.memory.host_bytes * devices_of_a_host(report)}};
   document["nvme_bytes"] = plan.memory.nvme_bytes;
-  document["rejected"] = rejected_json(report);
+  document["rejected"] =
+      report.search ? rejected_json(report.search->rejected) : nlohmann::ordered_json::array();
   document["need_within"] = need_within_json(report);
   document["goodput"] = goodput_json(report);
+  document["deepspeed"] = deepspeed_json(report);
   const std::string& timeline = report.questions.timeline;
   document["timeline"] = timeline.empty() ? Json(nullptr) : Json(timeline);
   return to_line(document);
@@ -312,6 +337,7 @@ std::string cluster_for_people(const ClusterReport& report, std::size_t width,
     table.row("timeline", report.questions.timeline + ", for ui.perfetto.dev");
   }
   add_search(report, table);
+  add_deepspeed(report, table);
   add_distribution(report, table);
   add_advice(report, table);
   return table.text();

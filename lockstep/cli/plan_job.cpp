@@ -19,7 +19,7 @@
 #include "lockstep/model/stats/gpt_of_size.h"
 #include "lockstep/parallel/cost/check_layout.h"
 #include "lockstep/planner/cluster_spec.h"
-#include "lockstep/planner/deepspeed_file.h"
+#include "lockstep/planner/deepspeed_plan.h"
 
 namespace lockstep::cli {
 namespace {
@@ -68,6 +68,18 @@ planner::ReadCluster cluster_of(const std::string& text) {
       config::read_run_file(text, kMostFileBytes, "the cluster's TOML file"), text);
 }
 
+planner::DeepSpeedFacts facts_of(const config::RunConfig& run) {
+  planner::DeepSpeedFacts facts;
+  facts.learning_rate = run.optimizer.lr;
+  facts.betas = run.optimizer.betas;
+  facts.eps = run.optimizer.eps;
+  facts.weight_decay = run.optimizer.weight_decay;
+  facts.clipping = run.optimizer.clip_grad_norm;
+  facts.warmup_steps = run.schedule.warmup_steps;
+  facts.source = "RUN.toml";
+  return facts;
+}
+
 double largest_tensor(const model::ModelStats& model) {
   std::int64_t most = 0;
   for (const model::BlockStats& block : model.blocks) {
@@ -86,6 +98,7 @@ class JobReader {
   [[nodiscard]] planner::ClusterJob read() {
     try_to([&] { read_model(); });
     try_to([&] { read_devices(); });
+    try_to([&] { read_deepspeed(); });
     read_precision();
     try_to([&] { read_saving(); });
     if (args_.has("--search")) {
@@ -94,6 +107,7 @@ class JobReader {
       read_degrees();
       read_batch();
       read_schedule();
+      settle_deepspeed();
     }
     check();
     if (!problems_.empty()) throw UsageError(std::move(problems_));
@@ -141,14 +155,22 @@ class JobReader {
     const std::int64_t sequence = number("--seq-len", run_ ? run_->data.seq_len : 0);
     job_.model = model::architecture_stats(job_.architecture, sequence);
     has_model_ = true;
-    for (const std::string_view flag : {"--seq-len", "--tokens", "--need-within"}) {
-      if (job_.model.counts_tokens || !args_.has(flag)) continue;
-      problems_.push_back(
-          {"LS-1020", std::string(flag), "samples of this model have no tokens", "drop it"});
-    }
+    refuse_tokens();
     if (sequence == 0 && job_.model.counts_tokens) {
       by_default("--seq-len", std::to_string(job_.model.tokens_per_sample));
     }
+  }
+
+  void refuse_tokens() {
+    if (job_.model.counts_tokens) return;
+    const auto refuse = [&](const char* flag, const char* fix) {
+      if (!args_.has(flag)) return;
+      problems_.push_back({"LS-1020", flag, "samples of this model have no tokens", fix});
+    };
+    refuse("--seq-len", "drop it");
+    refuse(
+        "--tokens",
+        "say how much is trained in samples: --samples 115e6 is 90 epochs of 1.28 million images");
   }
 
   /// \throws UsageError when it cannot be read.
@@ -167,6 +189,7 @@ class JobReader {
       planner::ReadCluster read = cluster_of(args_.text("--cluster"));
       append(problems_, std::move(read.problems));
       job_.machine = read.machine;
+      job_.source.bytes_per_s = read.read_bytes_per_s;
       if (read.machine) devices_ = read.machine->devices;
       return;
     }
@@ -180,8 +203,15 @@ class JobReader {
   }
 
   void read_precision() {
-    const std::string name =
-        args_.text("--precision", run_ ? precision_name(run_->precision.compute) : kUsualPrecision);
+    const std::string_view usual = run_ ? precision_name(run_->precision.compute) : kUsualPrecision;
+    std::string name = args_.text("--precision", usual);
+    if (job_.deepspeed) {
+      planner::FilePrecision taken =
+          planner::precision_by(job_.deepspeed->file, std::move(name), args_.has("--precision"));
+      append(problems_, std::move(taken.problems));
+      if (!taken.note.empty()) assume(std::move(taken.note));
+      name = std::move(taken.name);
+    }
     append(problems_, parallel::check_recipe(name));
     job_.recipe = parallel::find_recipe(name);
   }
@@ -192,7 +222,7 @@ class JobReader {
     layout.recompute = recompute == "full"        ? Recompute::full
                        : recompute == "selective" ? Recompute::selective
                                                   : Recompute::none;
-    layout.flash_attention = args_.has("--flash-attention");
+    read_attention();
     layout.zero = static_cast<int>(number("--zero", 0));
     layout.shard = static_cast<int>(number("--shard", 0));
     layout.secondary_shard = static_cast<int>(number("--secondary-shard", 0));
@@ -202,32 +232,89 @@ class JobReader {
       layout.offload_optimizer = offload_of(args_.text("--offload"));
       if (layout.zero == 3) layout.offload_parameters = layout.offload_optimizer;
     }
-    if (args_.has("--deepspeed")) read_deepspeed();
+    if (job_.deepspeed) put_deepspeed();
+  }
+
+  /// As PyTorch 2's scaled_dot_product_attention chooses where nobody says otherwise: flash needs
+  /// 16 bits, heads of at most 256 and a device of its kernels, and takes no bias of positions.
+  void read_attention() {
+    const bool attends = has_model_ && job_.model.attention_flops_per_sample() > 0;
+    for (const std::string_view flag : {"--flash-attention", "--no-flash-attention"}) {
+      if (attends || !has_model_ || !args_.has(flag)) continue;
+      problems_.push_back({"LS-1020", std::string(flag), "this model has no attention", "drop it"});
+    }
+    const bool said = args_.has("--flash-attention") || args_.has("--no-flash-attention");
+    job_.layout.flash_attention = args_.has("--flash-attention");
+    const bool counts = !args_.has("--states-only");
+    if (!attends || said || !counts || job_.recipe == nullptr) return;
+    constexpr std::int64_t kWidestHead = 256;
+    std::string against;
+    if (job_.architecture.positions == model::Positions::relative) {
+      against = "it takes no relative positions";
+    } else if (job_.architecture.head_width > kWidestHead) {
+      against = "its heads are wider than " + std::to_string(kWidestHead);
+    } else if (job_.recipe->compute > 2) {
+      against = "it is of 16-bit types";
+    } else if (job_.machine && !job_.machine->device.flash_attention) {
+      against = "PyTorch 2 has no kernel for " + std::string(job_.machine->device.name);
+    }
+    job_.layout.flash_attention = against.empty();
+    if (against.empty()) {
+      by_default("--flash-attention", "as PyTorch 2 chooses");
+    } else {
+      by_default("--no-flash-attention", "(" + against + ")");
+    }
   }
 
   void read_deepspeed() {
+    if (!args_.has("--deepspeed")) return;
     const std::string file = args_.text("--deepspeed");
-    const planner::DeepSpeedFile read = planner::read_deepspeed_file(
+    job_.deepspeed.emplace();
+    job_.deepspeed->file = planner::read_deepspeed_file(
         config::read_run_file(file, kMostFileBytes, "DeepSpeed's configuration"), file);
-    job_.layout.zero = read.zero;
-    job_.layout.offload_optimizer = read.offload_optimizer;
-    job_.layout.offload_parameters = read.offload_parameters;
-    job_.memory_software = "DeepSpeed";
-    assume("of " + file + " the ZeRO stage and offloading are read, nothing else");
-    job_.deepspeed_rule = args_.has("--states-only") && read.zero >= 2;
-    if (args_.has("--states-only") && read.zero < 2) {
-      assume("DeepSpeed has no estimator for stage " + std::to_string(read.zero) +
+    if (run_) job_.deepspeed->facts = facts_of(*run_);
+  }
+
+  void put_deepspeed() {
+    planner::put_deepspeed_states(job_, args_.has("--recompute"));
+    const int zero = job_.layout.zero;
+    job_.deepspeed_rule = args_.has("--states-only") && zero >= 2;
+    if (args_.has("--states-only") && zero < 2) {
+      assume("DeepSpeed has no estimator for stage " + std::to_string(zero) +
              ": states as the ZeRO paper counts them");
     }
+  }
+
+  /// States alone are the same for any batch.
+  void settle_deepspeed() {
+    if (!job_.deepspeed || args_.has("--states-only") || job_.recipe == nullptr) return;
+    const std::optional<Machine> machine = job_.machine;
+    Layout probe = job_.layout;
+    if (job_.deepspeed->file.zero.is_auto) probe.zero = 3;  // which goes with everything
+    const bool sound =
+        problems_.empty() &&
+        parallel::check_layout({probe, &job_.model, &job_.architecture, devices_, 0}).empty();
+    if (!sound) job_.machine.reset();  // nothing is found by memory
+    append(problems_, planner::settle_deepspeed(job_, batch()));
+    job_.machine = machine;
   }
 
   /// A search takes nothing of the layout but the samples of a step.
   void read_searched() {
     const config::BatchSection given = batch();
     std::int64_t samples = given.global_batch.value_or(0);
+    if (job_.deepspeed) {
+      samples = planner::deepspeed_global_batch(job_.deepspeed->file, given, devices_);
+      const Recompute recompute = job_.layout.recompute;
+      const bool flash = job_.layout.flash_attention;
+      job_.layout = Layout{};  // what the file says is left to the search, as fixed_by has it
+      job_.layout.recompute = recompute;
+      job_.layout.flash_attention = flash;
+    }
     if (samples == 0) {
       const auto devices = static_cast<double>(std::max<std::int64_t>(1, devices_));
-      samples = Saturated::of(devices * static_cast<double>(given.micro_batch.value_or(1)) *
+      samples = Saturated::of(devices *
+                              static_cast<double>(given.micro_batch.value_or(usual_micro_batch())) *
                               static_cast<double>(given.accumulation.value_or(1)))
                     .value();
       by_default("--global-batch", std::to_string(samples));
@@ -243,6 +330,7 @@ class JobReader {
     layout.context = degree("--context");
     layout.expert = degree("--expert");
     layout.sequence = args_.has("--sequence");
+    layout.keeps_gathered = args_.has("--keep-gathered");
     const std::int64_t others = std::int64_t{1} * layout.tensor * layout.pipeline * layout.context;
     layout.data = degree("--data");
     if (devices_ == 0) {
@@ -252,6 +340,18 @@ class JobReader {
       layout.data = static_cast<int>(std::max<std::int64_t>(1, devices_ / others));
       if (devices_ % others != 0) refuse_devices(others);
     }
+    const bool looks_up = has_model_ && parallel::table_parameters(job_.model) > 0;
+    layout.tables = static_cast<int>(number("--tables", looks_up ? layout.data : 1));
+  }
+
+  /// Where nobody says: one sample of tokens, of pictures and rows of tables as many as people
+  /// usually take (He et al. 2016, arXiv:1512.03385: 32 a device; MLPerf training, DLRM: 65,536
+  /// over eight).
+  [[nodiscard]] std::int64_t usual_micro_batch() const {
+    constexpr std::int64_t kPictures = 32;
+    constexpr std::int64_t kRows = 8192;
+    if (!has_model_ || job_.model.counts_tokens) return 1;
+    return job_.architecture.kind == model::ArchitectureKind::resnet ? kPictures : kRows;
   }
 
   void refuse_devices(std::int64_t others) {
@@ -278,15 +378,20 @@ class JobReader {
 
   /// Any two of the three numbers give the third.
   void read_batch() {
+    if (job_.deepspeed) return;  // settle_deepspeed
     Layout& layout = job_.layout;
     const config::BatchSection given = batch();
     global_batch_ = given.global_batch.value_or(0);
     const std::int64_t data = std::max(1, layout.data);
-    layout.micro_batch = given.micro_batch.value_or(1);
+    layout.micro_batch = given.micro_batch.value_or(usual_micro_batch());
     if (global_batch_ > 0 && given.accumulation && !given.micro_batch) {
       layout.micro_batch = std::max<std::int64_t>(1, global_batch_ / (*given.accumulation * data));
-    } else if (!given.micro_batch) {
-      by_default("--micro-batch", "1");
+    } else if (global_batch_ > 0 && global_batch_ < layout.micro_batch * data) {
+      layout.micro_batch = std::max<std::int64_t>(1, global_batch_ / data);
+    }
+    const bool of_batch = global_batch_ > 0 && given.accumulation;
+    if (!given.micro_batch && !of_batch) {
+      by_default("--micro-batch", std::to_string(layout.micro_batch));
     }
     if (given.accumulation) {
       layout.accumulation = *given.accumulation;
@@ -337,6 +442,12 @@ class JobReader {
   void read_rest() {
     job_.states_only = args_.has("--states-only");
     job_.tokens = read_parameters(args_.text("--tokens")).value_or(0);
+    if (args_.has("--samples")) {
+      const double each =
+          job_.model.counts_tokens ? static_cast<double>(job_.model.tokens_per_sample) : 1;
+      job_.tokens = each * read_parameters(args_.text("--samples")).value_or(0);
+    }
+    read_source();
     if (!args_.has("--precision") && !run_ && !job_.deepspeed_rule) {
       by_default("--precision", kUsualPrecision);
     }
@@ -347,6 +458,17 @@ class JobReader {
       job_.largest_layer = read_parameters(args_.text("--largest-layer")).value_or(0);
       if (job_.largest_layer == 0) job_.largest_layer = largest_tensor(job_.model);
     }
+  }
+
+  [[nodiscard]] double bytes(std::string_view flag) const {
+    return static_cast<double>(parse_bytes(args_.text(flag)).value_or(0));
+  }
+
+  /// Flags go before what the cluster's file says.
+  void read_source() {
+    job_.source.sample_bytes = bytes("--sample-bytes");
+    job_.source.samples_per_s = static_cast<double>(number("--loader-rate", 0));
+    if (args_.has("--read-rate")) job_.source.bytes_per_s = bytes("--read-rate");
   }
 
   const Args& args_;

@@ -81,13 +81,16 @@ nlohmann::ordered_json layout_json(const Layout& layout) {
           {"offload", offload_text(layout)},
           {"context", layout.context},
           {"expert", layout.expert},
+          {"tables", layout.tables},
           {"chunks", layout.chunks},
-          {"flash_attention", layout.flash_attention}};
+          {"flash_attention", layout.flash_attention},
+          {"keep_gathered", layout.keeps_gathered}};
 }
 
 std::string layout_text(const Layout& layout) {
   std::string text = "data " + format_count(layout.data);
   if (layout.zero > 0) text += " with ZeRO stage " + std::to_string(layout.zero);
+  if (layout.keeps_gathered) text += " (gathered for a step)";
   add_degree("tensor", layout.tensor, text);
   if (layout.sequence) text += " with sequence";
   add_degree("pipeline", layout.pipeline, text);
@@ -95,6 +98,7 @@ std::string layout_text(const Layout& layout) {
   add_degree("chunks", layout.chunks, text);
   add_degree("context", layout.context, text);
   add_degree("expert", layout.expert, text);
+  add_degree("tables over", layout.tables, text);
   if (layout.recompute != parallel::Recompute::none) {
     text += ", recompute " + std::string(to_text(layout.recompute));
   }
@@ -121,13 +125,20 @@ Json alternatives_json(const ClusterReport& report) {
   return rows;
 }
 
-Json rejected_json(const ClusterReport& report) {
+Json rejected_json(const std::vector<planner::RejectedLayouts>& rejected) {
   Json rows = Json::array();
-  if (!report.search) return rows;
-  for (const planner::RejectedLayouts& row : report.search->rejected) {
+  for (const planner::RejectedLayouts& row : rejected) {
     rows.push_back({{"what", row.what}, {"because", row.because}});
   }
   return rows;
+}
+
+void add_rejected(const std::vector<planner::RejectedLayouts>& rejected, PlanTable& table) {
+  for (const KindOfRejection& kind : kRejections) {
+    const std::string text = choices_text(rejected, kind.kind);
+    if (!text.empty()) table.row(kind.label, text);
+  }
+  table.row("", "--json says of each choice why");
 }
 
 void add_search(const ClusterReport& report, PlanTable& table) {
@@ -142,11 +153,7 @@ void add_search(const ClusterReport& report, PlanTable& table) {
               format_duration(row.time.step_s) + ", " + format_bytes(row.memory.total()) + ": " +
                   row.flags);
   }
-  for (const KindOfRejection& kind : kRejections) {
-    const std::string text = choices_text(found.rejected, kind.kind);
-    if (!text.empty()) table.row(kind.label, text);
-  }
-  table.row("", "--json says of each choice why");
+  add_rejected(found.rejected, table);
 }
 
 }  // namespace lockstep::cli

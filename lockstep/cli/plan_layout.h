@@ -2,6 +2,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "lockstep/cli/plan_cluster.h"
 #include "lockstep/cli/plan_table.h"
@@ -16,8 +17,11 @@ namespace lockstep::cli {
 /// What a search ranked behind the plan itself, best first; [] without a search.
 [[nodiscard]] nlohmann::ordered_json alternatives_json(const ClusterReport& report);
 
-/// What it did not take, and why; [] without a search.
-[[nodiscard]] nlohmann::ordered_json rejected_json(const ClusterReport& report);
+/// What a search did not take, and why.
+[[nodiscard]] nlohmann::ordered_json rejected_json(
+    const std::vector<planner::RejectedLayouts>& rejected);
+/// The same by kind, a line each.
+void add_rejected(const std::vector<planner::RejectedLayouts>& rejected, PlanTable& table);
 
 /// The best layouts, a line each, and what was not taken by kind.
 void add_search(const ClusterReport& report, PlanTable& table);

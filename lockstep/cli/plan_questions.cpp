@@ -10,6 +10,7 @@
 #include "lockstep/base/units.h"
 #include "lockstep/parallel/cost/block_runs.h"
 #include "lockstep/planner/step_events.h"
+#include "lockstep/planner/step_trace.h"
 
 namespace lockstep::cli {
 namespace {
@@ -20,10 +21,10 @@ constexpr double kMostTimelineEvents = 1e6;  // 100 MB of text
 
 /// What a search chooses.
 constexpr auto kSearched = std::to_array<std::string_view>(
-    {"--zero", "--data", "--tensor", "--pipeline", "--context", "--expert", "--sequence",
-     "--schedule", "--chunks", "--cuts", "--shard", "--secondary-shard", "--micro-batch",
-     "--accumulation", "--recompute", "--offload", "--offload-optimizer", "--offload-parameters",
-     "--deepspeed"});
+    {"--zero",         "--data",      "--tensor",   "--pipeline",          "--context",
+     "--expert",       "--tables",    "--sequence", "--keep-gathered",     "--schedule",
+     "--chunks",       "--cuts",      "--shard",    "--secondary-shard",   "--micro-batch",
+     "--accumulation", "--recompute", "--offload",  "--offload-optimizer", "--offload-parameters"});
 
 constexpr auto kDurations = std::to_array<std::string_view>(
     {"--need-within", "--mtbf", "--checkpoint-cost", "--restart-time"});
@@ -72,8 +73,9 @@ void check_questions(const Args& args, std::vector<Problem>& problems) {
        device, problems);
   need(args, "--timeline", names_device(args), "shows the times of a step, of which device?",
        device, problems);
-  need(args, "--need-within", args.has("--tokens"), "says when, but how much is trained?",
-       "add --tokens 300e9", problems);
+  need(args, "--need-within", args.has("--tokens") || args.has("--samples"),
+       "says when, but how much is trained?",
+       "add --tokens 300e9, or for samples without tokens --samples 115e6", problems);
   for (const std::string_view flag : {"--checkpoint-cost", "--restart-time"}) {
     need(args, flag, args.has("--mtbf"), "matters when devices fail, and how often do they?",
          "add --mtbf, the mean time between failures of one device, such as 2000d", problems);
@@ -85,6 +87,12 @@ ClusterQuestions read_questions(const Args& args) {
   questions.search = args.has("--search");
   questions.need_within_s = seconds(args, "--need-within");
   questions.timeline = args.text("--timeline");
+  planner::TrainingFacts& facts = questions.facts;
+  facts.need_within_s = questions.need_within_s;
+  facts.searched = questions.search;
+  facts.data_bytes = static_cast<double>(parse_bytes(args.text("--data-bytes")).value_or(0));
+  facts.cores_per_host = static_cast<int>(args.integer("--cores").value_or(0));
+  facts.control_flow = args.has("--control-flow");
   if (!args.has("--mtbf")) return questions;
   planner::GoodputQuestion failures;
   failures.unit_mtbf_s = seconds(args, "--mtbf");
@@ -105,21 +113,18 @@ ClusterQuestions read_questions(const Args& args) {
 void write_timeline(const planner::ClusterJob& job, const planner::ClusterPlan& plan,
                     const std::string& file) {
   const parallel::Layout& layout = job.layout;
-  const double events =
-      2.0 * static_cast<double>(layout.accumulation) * layout.pipeline * layout.chunks;
+  const parallel::StepParts parts =
+      parallel::step_parts(parallel::block_runs(job.model), layout, *job.recipe, *job.machine,
+                           planner::time_stack_of(job));
+  const double events = planner::most_events(parts, layout);
   if (events > kMostTimelineEvents) {
     throw UsageError({{"LS-1013", "--timeline",
                        "would have " + format_short(events) + " events, and a viewer takes " +
                            format_short(kMostTimelineEvents),
                        "plan a smaller --accumulation: micro-batches repeat"}});
   }
-  const bool splits = layout.tensor > 1 || layout.pipeline > 1;
-  const planner::StepEvents step = planner::simulate_pipeline(
-      parallel::stage_times(parallel::block_runs(job.model), layout, *job.recipe, *job.machine,
-                            parallel::usual_stack(splits)),
-      layout);
-  const std::string text =
-      planner::chrome_trace(step, *plan.time, layout.devices() / layout.pipeline);
+  const planner::StepEvents step = planner::simulate_step(parts, layout, plan.loading_s);
+  const std::string text = planner::chrome_trace(step, layout.devices() / layout.pipeline);
   try {
     AtomicFile whole(file);
     whole.write(std::as_bytes(std::span(text.data(), text.size())));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/cli/args.h"
+#include "lockstep/planner/advice.h"
 #include "lockstep/planner/cluster_plan.h"
 #include "lockstep/planner/goodput.h"
 
@@ -18,6 +19,7 @@ struct ClusterQuestions {
   std::optional<planner::GoodputQuestion> failures{};
   std::vector<std::string> assumptions{};
   std::string timeline{};  // file to write; empty = none
+  planner::TrainingFacts facts{};
 };
 
 /// \pre check_questions finds nothing.

@@ -149,10 +149,11 @@ void state_assumptions(PlanReport& report, const Host& host) {
       crowding.empty() ? "a rank computes with " + counted(report.config.run.threads, "thread") +
                              " and nothing else uses the cores"
                        : crowding + ": threads take turns",
-      "step times come from FLOPs, bytes and the rates of a typical core, not from a measurement",
+      "step times are sums of operators, " + host.rates().source +
+          (host.measured ? "" : ": `lockstep plan --calibrate` measures this machine"),
   };
   report.assumptions.emplace_back(
-      "the error band is a chosen margin, not a confidence interval from measurements");
+      "error bands are the largest errors of docs/validation.md, This machine");
   const std::int64_t data_bytes = report.data_size.resident_bytes;
   if (data_bytes > 0) {
     report.assumptions.push_back(
@@ -173,12 +174,12 @@ PlanReport make_plan_report(const rundir::CheckedRun& run, const Host& host, boo
   report.config = run.config;
   report.data_size = run.data_size;
   report.states_only = states_only;
+  report.measured_rates = host.measured != nullptr;
   report.chosen = price(run.plan, host, states_only);
   report.steps = steps_of(run);
   report.model = model::model_stats(run.config.model, run.config.data.seq_len);
   report.peak_flops_per_s =
-      parallel::rank_rates({run.config, report.model, host, report.chosen.ranks()})
-          .matmul_flops_per_s;
+      parallel::matmul_flops_per_s({run.config, report.model, host, report.chosen.ranks()});
   add_alternatives(report, host);
   judge_distribution(report);
   advise(report, host);

@@ -11,6 +11,7 @@
 #include "lockstep/metrics/text_style.h"
 #include "lockstep/model/stats/model_stats.h"
 #include "lockstep/parallel/plan/parallel_plan.h"
+#include "lockstep/planner/host_search.h"
 #include "lockstep/planner/job.h"
 #include "lockstep/rundir/run_check.h"
 #include "lockstep/topology/cluster.h"
@@ -28,6 +29,8 @@ struct PricedPlan {
   parallel::ParallelPlan plan;
   std::int64_t device_memory_bytes = 0;  // that one rank may use; 0 = unknown
   double samples_per_s = 0;              // over all ranks; 0 = not predicted
+  std::string flags{};                   // of a search: what to type for it
+  std::string why{};                     // a sentence
   [[nodiscard]] int ranks() const { return plan.batch.data_ranks; }
   [[nodiscard]] bool fits() const {
     return device_memory_bytes == 0 || plan.memory.total() <= device_memory_bytes;
@@ -38,6 +41,7 @@ struct PlanReport {
   config::RunConfig config;
   data::DataSize data_size;
   model::ModelStats model;
+  bool measured_rates = false;  // times go by `plan --calibrate`
   double peak_flops_per_s = 0;  // matmul rate of one rank; 0 = unknown
   PricedPlan chosen;
   bool states_only = false;           // memory is that of parameters, gradients and optimizer alone
@@ -49,7 +53,12 @@ struct PlanReport {
   std::vector<Advice> advice;
   std::vector<std::string> assumptions;
   std::optional<planner::BatchSearch> search{};  // where the micro-batch was found
+  std::optional<planner::HostSearch> layouts{};  // where layouts were searched for: --search
 };
+
+/// The report of the best layout on this host: alternatives are what the search ranked behind it.
+/// Where nothing fits, the run stays as it is. \pre the run was checked.
+[[nodiscard]] PlanReport make_searched_report(rundir::CheckedRun run, const Host& host);
 
 /// \param states_only count parameters, gradients and optimizer state alone.
 [[nodiscard]] PlanReport make_plan_report(const rundir::CheckedRun& run, const Host& host,

@@ -5,11 +5,13 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/slurm_text.h"
+#include "tests/fuzz/verdict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
   namespace config = lockstep::config;
   const std::string_view text(reinterpret_cast<const char*>(bytes), count);
   if (const auto hosts = config::slurm_hosts(text)) {
+    lockstep::fuzz::accepted = true;
     LOCKSTEP_CHECK(!hosts->empty() && hosts->size() <= config::kMostSlurmHosts, "a list of none");
     LOCKSTEP_CHECK(hosts->front() == config::first_slurm_host(text), "two first hosts");
     for (const auto& host : *hosts) {
@@ -20,6 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   for (const int node : {0, 1, 1'000'000}) {
     const auto tasks = config::slurm_tasks_on_node(text, node);
     LOCKSTEP_CHECK(!tasks || *tasks > 0, "a node without tasks");
+    if (tasks) lockstep::fuzz::accepted = true;
   }
   const int port = config::slurm_port(text);
   LOCKSTEP_CHECK(port >= 15000 && port < 25000, "a port outside its range");

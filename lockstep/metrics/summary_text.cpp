@@ -10,6 +10,7 @@
 #include "lockstep/engine/values/phase_rows.h"
 #include "lockstep/engine/values/straggler.h"
 #include "lockstep/metrics/bars.h"
+#include "lockstep/parallel/plan/plan_bars.h"
 
 namespace lockstep::metrics {
 namespace {
@@ -160,8 +161,56 @@ void add_row(Page& page, const std::string& label, const std::string& planned,
 
 void add_byte_row(Page& page, const std::string& label, std::int64_t planned,
                   std::int64_t measured) {
-  add_row(page, label, planned > 0 ? format_bytes(planned) : "-", format_bytes(measured),
-          difference(static_cast<double>(planned), static_cast<double>(measured), page.style()));
+  const std::string note =
+      planned == measured && planned > 0
+          ? page.style().paint(Tone::faint, "=")
+          : difference(static_cast<double>(planned), static_cast<double>(measured), page.style());
+  add_row(page, label, planned > 0 ? format_bytes(planned) : "-", format_bytes(measured), note);
+}
+
+std::string more_or_less(std::int64_t planned, std::int64_t measured) {
+  return format_bytes(std::abs(measured - planned)) + (measured > planned ? " more" : " less");
+}
+
+/// Few steps tell no time.
+bool is_timed(const engine::RunSummary& summary) {
+  constexpr std::int64_t kLeastSteps = 5;
+  return summary.planned_step_s > 0 && summary.steps_this_run >= kLeastSteps;
+}
+
+/// Where the run and its plan are farther apart than their bars.
+std::vector<std::string> misses(const engine::RunSummary& summary) {
+  std::vector<std::string> found;
+  for (const engine::MemoryRow& row : engine::kMemoryRows) {
+    const std::int64_t planned = summary.planned.*row.bytes;
+    const std::int64_t measured = summary.measured.*row.bytes;
+    if (parallel::keeps_memory(planned, measured)) continue;
+    found.push_back(std::string(row.category) + " " + more_or_less(planned, measured));
+  }
+  if (summary.planned_comm_bytes != summary.measured_comm_bytes) {
+    found.push_back("sent a step " +
+                    more_or_less(summary.planned_comm_bytes, summary.measured_comm_bytes));
+  }
+  const double planned_s = summary.planned_step_s;
+  const double measured_s = summary.measured_step_s;
+  if (is_timed(summary) && !parallel::keeps_time(planned_s, measured_s)) {
+    const double share = std::abs(measured_s / planned_s - 1);
+    found.push_back("a step " + format_percent(share, 0) +
+                    (measured_s > planned_s ? " longer" : " shorter"));
+  }
+  return found;
+}
+
+void add_verdict(Page& page, const engine::RunSummary& summary) {
+  if (summary.steps_this_run == 0 || summary.planned.total() == 0) return;
+  const std::vector<std::string> missed = misses(summary);
+  if (missed.empty()) {
+    page.fact("plan kept", is_timed(summary) ? "memory, bytes sent and time of a step"
+                                             : "memory and bytes sent");
+  }
+  for (const std::string& miss : missed) {
+    page.fact(&miss == missed.data() ? "plan missed" : "", page.style().paint(Tone::warning, miss));
+  }
 }
 
 void add_plan_against_measured(Page& page, const engine::RunSummary& summary) {
@@ -179,6 +228,8 @@ void add_plan_against_measured(Page& page, const engine::RunSummary& summary) {
           format_duration(summary.measured_step_s),
           difference(summary.planned_step_s, summary.measured_step_s, page.style()));
   add_byte_row(page, "sent a step", summary.planned_comm_bytes, summary.measured_comm_bytes);
+  page.line("");
+  add_verdict(page, summary);
 }
 
 /// The phases in which a slow rank and the others spent more than a hundredth of the step.
@@ -236,7 +287,6 @@ std::string summary_text(const engine::RunSummary& summary, std::size_t width,
   add_time_split(page, summary);
   add_straggler(page, summary);
   add_plan_against_measured(page, summary);
-  page.line("");
   page.fact("run directory", printable(summary.run_dir, style.utf8));
   if (!summary.state_sha256.empty()) {
     page.fact("state sha256", printable(summary.state_sha256.substr(0, 16), style.utf8));

@@ -25,18 +25,20 @@ TEST(SummaryText, IsOnePageWithResultTimeSplitAndPlanAgainstMeasured) {
   ▓ optimizer 5.0 %
 
   peak memory           planned     measured
-  parameters            1.10 MB      1.10 MB      +0 %
-  gradients             2.20 MB      2.20 MB      +0 %
-  optimizer             2.20 MB      2.20 MB      +0 %
-  activations            301 MB       301 MB      +0 %
-  buffers               12.0 MB      12.0 MB      +0 %
-  communication         2.20 MB      2.20 MB      +0 %
+  parameters            1.10 MB      1.10 MB         =
+  gradients             2.20 MB      2.20 MB         =
+  optimizer             2.20 MB      2.20 MB         =
+  activations            301 MB       301 MB         =
+  buffers               12.0 MB      12.0 MB         =
+  communication         2.20 MB      2.20 MB         =
   runtime               98.0 MB       152 MB     +55 %
   total a rank           419 MB       473 MB     +13 %
 
   time of a step        95.0 ms      98.4 ms      +4 %
   sent a step           1.09 MB      1.09 MB      +0 %
 
+  plan missed     runtime 54.0 MB more
+                  sent a step 8 B more
   run directory   runs/resnet20-1
   state sha256    9f2c4e77aa0011bb
 )");
@@ -77,6 +79,22 @@ TEST(SummaryText, AWidelyMissedPlanIsMarked) {
   summary.planned_step_s = 0;
   EXPECT_NE(summary_text(summary, 80, {}).find("time of a step              -      98.4 ms\n"),
             std::string::npos);
+}
+
+TEST(SummaryText, APlanIsKeptWithinItsBarsAndElseWhatMissedItIsNamed) {
+  auto summary = sample::summary();
+  summary.measured.runtime = summary.planned.runtime + (30 << 20);
+  summary.measured_comm_bytes = summary.planned_comm_bytes;
+  EXPECT_NE(
+      summary_text(summary, 80, {}).find("  plan kept       memory, bytes sent and time of a"),
+      std::string::npos);
+  summary.planned_step_s = 0.2;
+  EXPECT_NE(summary_text(summary, 80, {}).find("  plan missed     a step 51 % shorter\n"),
+            std::string::npos);
+  summary.steps_this_run = 2;
+  EXPECT_NE(summary_text(summary, 80, {}).find("  plan kept       memory and bytes"),
+            std::string::npos)
+      << "two steps tell no time";
 }
 
 TEST(SummaryText, AResumedRunTellsWhichStepsItsNumbersAreOf) {

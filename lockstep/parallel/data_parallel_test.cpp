@@ -228,6 +228,24 @@ TEST(DataParallel, GradientsAreViewsOfTheBucketsAfterAStep) {
   EXPECT_EQ(net.w1.grad().const_data_ptr<float>(), replica.reducer().gradient(0).data());
 }
 
+TEST(DataParallel, TheOrderOfTheFirstStepLaysGradientsOutAnewInTheMemoryThatIsThere) {
+  test::run_ranks(2, [](comm::Group& group) {
+    Net net;
+    DataParallel replica(net, group, options_with(1, false));
+    const auto gradient_of_a_step = [&] {
+      replica.begin_step();
+      replica.begin_micro_batch();
+      replica.backward(cross_entropy_sum(net.forward(inputs(0, 4)), classes(0, 4)));
+      (void)replica.reduce();
+      return net.w2.grad();
+    };
+    const at::Tensor first = gradient_of_a_step();
+    const at::Tensor second = gradient_of_a_step();
+    EXPECT_NE(first.storage_offset(), second.storage_offset()) << "an unused one was before it";
+    EXPECT_EQ(first.storage().data(), second.storage().data());
+  });
+}
+
 TEST(DataParallel, Bf16ComputeKeepsFp32Masters) {
   const auto group = alone();
   Net net;

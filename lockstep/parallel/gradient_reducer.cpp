@@ -93,10 +93,9 @@ void GradientReducer::adopt_plan(const std::vector<std::size_t>& ready_order) {
   buckets_ = std::vector<Bucket>(plan_.buckets.size());
   for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].name = name_of(b);
   count_expected();
-  spare_.clear();
   pending_.clear();
   slot_views_.clear();
-  current_ = new_flat();
+  current_.defined() ? zero_flats() : void(current_ = new_flat());
   for (std::size_t s = 0; s < plan_.slots.size() && !options_.ordered; ++s) {
     slot_views_.push_back(view_of(s));
   }

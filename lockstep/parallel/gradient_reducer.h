@@ -141,6 +141,11 @@ class GradientReducer {
   [[nodiscard]] std::string name_of(std::size_t bucket) const;
   [[nodiscard]] std::vector<BucketContent> contents() const;
   [[nodiscard]] BucketRange range_of(std::size_t bucket) const;
+  /// For another order of the same parameters: zeros between them too.
+  void zero_flats() {
+    current_.zero_();
+    for (at::Tensor& flat : spare_) flat.zero_();
+  }
   [[nodiscard]] at::Tensor new_flat() const;
   [[nodiscard]] std::span<float> block();
   [[nodiscard]] std::span<const float> block() const;

@@ -6,6 +6,7 @@
 #include "lockstep/base/saturated.h"
 #include "lockstep/base/units.h"
 #include "lockstep/parallel/cost/collective_time.h"
+#include "lockstep/parallel/cost/layout_part.h"
 
 namespace lockstep::planner {
 namespace {
@@ -31,9 +32,7 @@ double sample_bytes(const ClusterJob& job) {
 
 /// Of the whole training; 0 = unknown.
 double samples_of(const ClusterJob& job, const TrainingFacts& facts) {
-  if (job.tokens > 0 && job.model.counts_tokens) {
-    return job.tokens / static_cast<double>(job.model.tokens_per_sample);
-  }
+  if (job.tokens > 0) return samples_of_training(job);
   return sample_bytes(job) > 0 ? facts.data_bytes / sample_bytes(job) : 0;
 }
 
@@ -59,6 +58,7 @@ ClusterJob alone_with_batch(const ClusterJob& job, std::int64_t accumulation) {
   ClusterJob alone = job;
   alone.deepspeed_rule = false;
   alone.states_only = false;
+  alone.source = {};  // the loader is counted by itself
   alone.layout = parallel::Layout{};
   alone.layout.micro_batch = job.layout.micro_batch;
   alone.layout.accumulation = std::max<std::int64_t>(1, accumulation);
@@ -172,7 +172,9 @@ double gradient_exchange_s(const ClusterJob& job) {
   const double others = std::max(
       1.0, static_cast<double>(job.layout.tensor) * static_cast<double>(job.layout.pipeline));
   const double parameters =
-      job.given_parameters > 0 ? job.given_parameters : static_cast<double>(job.model.parameters());
+      (job.given_parameters > 0 ? job.given_parameters
+                                : static_cast<double>(job.model.parameters())) -
+      parallel::table_parameters(job.model);
   const parallel::Group group = parallel::group_of(replicas, job.layout.tensor, *job.machine);
   return parallel::collective_time(parallel::Collective::all_reduce,
                                    parameters / others * job.recipe->reduce, group, *job.machine);
@@ -184,6 +186,7 @@ ClusterJob on_more_than_one(const ClusterJob& job) {
   ClusterJob spread = job;
   if (job.layout.devices() > 1 || !job.machine) return spread;
   spread.layout.data = kUsual;
+  if (parallel::table_parameters(job.model) > 0) spread.layout.tables = kUsual;
   spread.machine->devices = kUsual;
   return spread;
 }
@@ -202,6 +205,7 @@ Situation situation_of(const ClusterJob& job, const TrainingFacts& facts) {
   ClusterJob whole = job;  // advice needs all of it
   whole.states_only = false;
   whole.deepspeed_rule = false;
+  whole.source = {};
   Situation at{job, facts, plan_cluster(whole), plan_alone(whole)};
   if (at.alone.device_memory_bytes > 0) {
     at.over_memory = static_cast<double>(at.alone.memory.device.total()) /

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/saturated.h"
 #include "lockstep/base/units.h"
+#include "lockstep/parallel/cost/layout_part.h"
 #include "lockstep/planner/advice.h"
 
 namespace lockstep::planner {
@@ -51,6 +52,7 @@ ClusterPlan shared_out(const Situation& at, int zero) {
 /// A device alone has nobody to share with.
 std::optional<Said> share_out(const Situation& at, int zero, std::string say) {
   if (!is_plain(at.job.layout) || at.job.layout.zero >= zero) return {};
+  if (at.job.layout.tables > 1 && at.plan.fits().value_or(false)) return {};  // tables are shared
   if (at.job.layout.devices() < 2) return Said{"use several devices and " + say, over_text(at)};
   const std::int64_t then = shared_out(at, zero).memory.device.total();
   return Said{std::move(say), over_text(at) + "; with " +
@@ -72,7 +74,7 @@ std::optional<Said> zero_three(const Situation& at) {
   if (at.over_memory <= 1 || zero_two_is_enough(at)) return {};
   const bool slow = at.crosses_hosts() && at.compute_s > 0 && at.exchange_s > at.compute_s;
   return share_out(at, 3,
-                   slow || at.facts.control_flow
+                   slow || at.facts.control_flow || !parallel::has_layers(at.job.model)
                        ? "share parameters out too (--zero 3)"
                        : "share parameters out too (--zero 3), or split layers (--tensor, "
                          "--pipeline)");
@@ -220,6 +222,20 @@ std::optional<Said> sync_batch_norm(const Situation& at) {
                   " a device are few for the statistics of batch normalisation"};
 }
 
+std::optional<Said> faster_data(const Situation& at) {
+  if (at.facts.loader_samples_per_s <= 0 || !at.plan.time) return {};
+  const parallel::DataSource source = source_of(at.job);
+  const double samples = parallel::samples_of_host(at.job.layout, *at.job.machine);
+  const double rate = samples / at.plan.time->step_s;
+  if (rate <= at.facts.loader_samples_per_s) return {};
+  return Said{
+      "feed each host faster: packed or smaller samples, local or faster disks, more data "
+      "workers",
+      "a host's devices take " + format_short(rate) + " samples/s (" +
+          format_bytes(Saturated::of(rate * source.sample_bytes).value()) + "/s) and get " +
+          format_short(at.facts.loader_samples_per_s)};
+}
+
 std::optional<Said> data_workers(const Situation& at) {
   if (at.facts.cores_per_host <= 0 || !at.job.machine) return {};
   const auto devices = static_cast<int>(std::min<std::int64_t>(
@@ -300,9 +316,14 @@ constexpr auto kRules = std::to_array<AdviceRule>({
      "Peng et al. 2018, arXiv:1711.07240; Wu and He 2018, "
      "arXiv:1803.08494, figure 1",
      sync_batch_norm},
+    {kTraining, "devices take samples faster than a host reads them",
+     "packed or smaller samples, local or faster disks, more data workers",
+     "reading goes on beside computing: a step takes as long as the longer of the two",
+     "Mohan et al. 2021, arXiv:2007.06775", faster_data},
     {kTraining, "devices wait for data", "data workers = cores / devices x 2, then measure",
-     "a rule of thumb: enough to hide reading, without crowding the cores",
-     "PyTorch documentation, torch.utils.data: https://docs.pytorch.org/docs/stable/data.html",
+     "a rule of thumb that nobody has measured: enough to hide reading, without crowding the cores",
+     "what workers do, not how many: PyTorch documentation, torch.utils.data: "
+     "https://docs.pytorch.org/docs/stable/data.html",
      data_workers},
     {kSoftware, "torch.nn.DataParallel (DP) in an old script", "DDP",
      "DP is one process: Python's lock and copies of the model each step hold it up, one host only",

@@ -19,15 +19,21 @@ constexpr std::int64_t kMostData = std::int64_t{1} << 14;
 constexpr int kMostStages = 64;
 constexpr std::int64_t kMicroBatchesAStage = 4;
 
-/// Stages 2 and 3 would reduce or gather for each micro-batch of a pipeline.
-int most_sharing(const Layout& layout) { return layout.pipeline > 1 ? 1 : 3; }
+constexpr int kMostSharing = 3;
+/// Of layers that are split anew: a pipeline would gather for each of its micro-batches.
+constexpr int kMostInNewPipeline = 1;
+
+bool looks_up(const ClusterJob& job) { return parallel::table_parameters(job.model) > 0; }
 
 /// Fewer cannot hold the states, however they are shared.
 std::int64_t fewest_devices(const ClusterJob& job) {
   const double parameters =
       job.given_parameters > 0 ? job.given_parameters : static_cast<double>(job.model.parameters());
   const auto memory = static_cast<double>(job.machine->device.memory_bytes);
-  return Saturated::of(std::ceil(parameters * job.recipe->states() / memory)).value();
+  constexpr double kFp32Bytes = 4;  // of a table's number
+  const double tables = parallel::table_parameters(job.model);
+  const double bytes = (parameters - tables) * job.recipe->states() + kFp32Bytes * tables;
+  return Saturated::of(std::ceil(bytes / memory)).value();
 }
 
 class Search {
@@ -71,7 +77,8 @@ void try_smaller_steps(const ClusterJob& job, Search& search) {
     if (search.try_one("--micro-batch 1", layout)) return;
   }
   layout = job.layout;
-  if (!layout.flash_attention) {
+  const bool attends = job.model.attention_flops_per_sample() > 0;
+  if (attends && !layout.flash_attention && job.machine->device.flash_attention) {
     layout.flash_attention = true;
     if (search.try_one("--flash-attention", layout)) return;
   }
@@ -83,14 +90,14 @@ void try_smaller_steps(const ClusterJob& job, Search& search) {
 }
 
 void try_sharing(const ClusterJob& job, Search& search) {
-  for (int zero = job.layout.zero + 1; zero <= most_sharing(job.layout); ++zero) {
+  for (int zero = job.layout.zero + 1; zero <= kMostSharing; ++zero) {
     Layout layout = job.layout;
     layout.zero = zero;
     if (layout.replicas() == 1) return;
     std::string flags = "--zero " + std::to_string(zero);
     if (search.try_one(flags, layout)) return;
     layout.recompute = Recompute::full;
-    if (zero == most_sharing(job.layout) && !job.states_only)
+    if (zero == kMostSharing && !job.states_only)
       search.try_one(flags + " --recompute full", layout);
   }
 }
@@ -106,7 +113,8 @@ std::int64_t try_more_devices(const ClusterJob& job, std::int64_t at_least, std:
     if (below > 0 && devices >= below) break;
     Layout layout = now;
     layout.data = static_cast<int>(data);
-    layout.zero = std::max(now.zero, most_sharing(now));
+    if (looks_up(job) && now.tables == now.data) layout.tables = layout.data;
+    layout.zero = looks_up(job) ? now.zero : kMostSharing;
     layout.shard = 0;
     layout.recompute = recompute;
     std::string flags = "--gpus " + std::to_string(devices);
@@ -172,11 +180,12 @@ void try_splitting(const ClusterJob& job, Search& search) {
       Layout layout = now;
       layout.data = static_cast<int>(
           std::max<std::int64_t>(1, now.devices() / (tensor * pipeline * now.context)));
+      if (looks_up(job) && now.tables == now.data) layout.tables = layout.data;
       layout.tensor = static_cast<int>(tensor);
       layout.pipeline = pipeline;
       layout.recompute = Recompute::full;
       if (pipeline > 1) {
-        layout.zero = std::min(now.zero, most_sharing(layout));
+        layout.zero = std::min(now.zero, kMostInNewPipeline);
         layout.accumulation = std::max(now.accumulation, kMicroBatchesAStage * pipeline);
         if (now.pipeline == 1) layout.schedule = parallel::PipelineSchedule::one_f_one_b;
       }

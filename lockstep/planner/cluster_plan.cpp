@@ -5,6 +5,7 @@
 
 #include "lockstep/base/saturated.h"
 #include "lockstep/base/units.h"
+#include "lockstep/parallel/cost/layout_part.h"
 
 namespace lockstep::planner {
 namespace {
@@ -18,14 +19,10 @@ constexpr int kUsualDevicesPerHost = 8;
 
 std::int64_t whole_bytes(double bytes) { return Saturated::of(std::ceil(bytes)).value(); }
 
-bool splits_layers(const parallel::Layout& layout) {
-  return layout.tensor > 1 || layout.pipeline > 1;
-}
-
 const parallel::MemoryStack& memory_stack_of(const ClusterJob& job) {
-  const std::string_view name = job.memory_software.empty()
-                                    ? parallel::usual_stack(splits_layers(job.layout)).name
-                                    : job.memory_software;
+  if (job.memory_stack) return *job.memory_stack;
+  const std::string_view name =
+      job.memory_software.empty() ? parallel::usual_stack(job.layout).name : job.memory_software;
   const parallel::MemoryStack* stack = parallel::find_memory_stack(name);
   return stack == nullptr ? parallel::usual_memory_stack() : *stack;
 }
@@ -125,13 +122,38 @@ MemoryPrediction by_deepspeed(const ClusterJob& job) {
   return memory;
 }
 
+std::string rate_text(double bytes_per_s) {
+  return format_bytes(Saturated::of(bytes_per_s).value()) + "/s";
+}
+
+/// \param computed_s a step that waits for nothing.
+void say_loading(const ClusterJob& job, double computed_s, ClusterPlan& plan) {
+  const parallel::DataSource source = source_of(job);
+  const std::string needs =
+      rate_text(parallel::needed_bytes_per_s(source, job.layout, *job.machine, computed_s)) +
+      " of data a host (" + format_bytes(Saturated::of(source.sample_bytes).value()) + " a sample)";
+  if (!source.has_rate()) {
+    plan.assumptions.push_back("needs " + needs + " (--read-rate)");
+  } else if (plan.time->data_wait_s > 0) {
+    plan.assumptions.push_back(
+        format_duration(plan.time->data_wait_s) + " of a step wait for data: reading takes " +
+        format_duration(plan.loading_s) + ", without waiting it needs " + needs);
+  } else {
+    plan.assumptions.push_back("data are read in " + format_duration(plan.loading_s) +
+                               " beside the step before: it needs " + needs);
+  }
+}
+
 void add_time(const ClusterJob& job, ClusterPlan& plan) {
-  plan.time = parallel::predict_time(job.model, job.layout, *job.recipe, *job.machine,
-                                     parallel::usual_stack(splits_layers(job.layout)));
+  plan.time =
+      parallel::predict_time(job.model, job.layout, *job.recipe, *job.machine, time_stack_of(job));
   if (!(plan.time->step_s > 0) || !std::isfinite(plan.time->step_s)) {
     plan.time.reset();
     return;
   }
+  const double computed_s = plan.time->step_s;
+  plan.loading_s = add_loading(job, job.layout, *job.machine, *plan.time);
+  say_loading(job, computed_s, plan);
   plan.samples_per_s = static_cast<double>(job.layout.global_batch()) / plan.time->step_s;
   if (job.model.counts_tokens) {
     plan.tokens_per_s = plan.samples_per_s * static_cast<double>(job.model.tokens_per_sample);
@@ -147,7 +169,7 @@ void append(std::vector<std::string>& all, const std::vector<std::string>& more)
 /// The software has one sentence where memory and time go by the same.
 std::vector<std::string> time_assumptions(const ClusterJob& job,
                                           const parallel::TimePrediction& time) {
-  const std::string_view software = parallel::usual_stack(splits_layers(job.layout)).name;
+  const std::string_view software = time_stack_of(job).name;
   std::vector<std::string> sentences = time.assumptions;
   if (memory_stack_of(job).name == software) {
     sentences.erase(
@@ -179,6 +201,45 @@ std::optional<bool> ClusterPlan::fits() const {
   return memory.device.total() <= device_memory_bytes;
 }
 
+parallel::DataSource source_of(const ClusterJob& job) {
+  parallel::DataSource source = job.source;
+  if (source.sample_bytes <= 0) {
+    source.sample_bytes =
+        parallel::stored_sample_bytes(job.model, static_cast<double>(job.architecture.vocabulary));
+  }
+  return source;
+}
+
+double add_loading(const ClusterJob& job, const parallel::Layout& layout, const Machine& machine,
+                   parallel::TimePrediction& time) {
+  const double seconds = parallel::loading_s(source_of(job), layout, machine);
+  const double wait_s = seconds - time.step_s;
+  if (!(wait_s > 0)) return seconds;
+  const double slower = time.step_s / seconds;
+  time.data_wait_s = wait_s;
+  time.step_s = seconds;
+  time.tflops_per_device *= slower;
+  time.mfu *= slower;
+  time.hfu *= slower;
+  return seconds;
+}
+
+const parallel::SoftwareStack& time_stack_of(const ClusterJob& job) {
+  const bool splits = job.layout.tensor > 1 || job.layout.pipeline > 1;
+  if (splits || !job.deepspeed) return parallel::usual_stack(job.layout);
+  const bool overlaps = job.deepspeed->file.overlap_comm.or_else(false);
+  return *parallel::find_stack(overlaps ? "DeepSpeed with overlap_comm" : "DeepSpeed");
+}
+
+double samples_of_training(const ClusterJob& job) {
+  const std::int64_t each = job.model.counts_tokens ? job.model.tokens_per_sample : 1;
+  return job.tokens / static_cast<double>(std::max<std::int64_t>(1, each));
+}
+
+std::string trained_text(const ClusterJob& job) {
+  return format_short(job.tokens) + (job.model.counts_tokens ? " tokens" : " samples");
+}
+
 parallel::StateBytes fullest_states(const ClusterJob& job) { return states_alone(job).states; }
 
 ClusterPlan plan_cluster(const ClusterJob& job) {
@@ -195,6 +256,10 @@ ClusterPlan plan_cluster(const ClusterJob& job) {
     plan.memory.assumptions = {"precision " + std::string(job.recipe->name) + ": " +
                                std::string(job.recipe->summary) + ", " +
                                format_shortest(job.recipe->states()) + " B a parameter"};
+    if (parallel::table_parameters(job.model) > 0) {
+      plan.memory.assumptions.emplace_back(
+          "embedding tables: fp32 and row-wise Adagrad, 4 B a parameter and 4 B a row");
+    }
   } else {
     plan.memory = whole_memory(job);
   }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "lockstep/base/nearest.h"
+#include "lockstep/base/units.h"
 #include "lockstep/config/toml_reader.h"
 
 namespace lockstep::planner {
@@ -77,7 +78,7 @@ class FileReader {
 
   void read_entry(const config::Entry& entry) {
     static constexpr auto kKeys = std::to_array<std::string_view>(
-        {"device", "devices_per_host", "hosts", "inside", "between"});
+        {"device", "devices_per_host", "hosts", "inside", "between", "read_rate"});
     const std::string where = at(entry.place);
     const bool known =
         entry.section.empty() && std::find(kKeys.begin(), kKeys.end(), entry.name) != kKeys.end();
@@ -86,9 +87,12 @@ class FileReader {
       if (!entry.section.empty() && entry.section == refused_section_) return;  // said once
       refused_section_ = entry.section;
       refuse(where, "unknown key " + name,
-             did_you_mean(name, kKeys, "use device, devices_per_host, hosts, inside, between"));
+             did_you_mean(name, kKeys,
+                          "use device, devices_per_host, hosts, inside, between, read_rate"));
     } else if (entry.name == "devices_per_host" || entry.name == "hosts") {
       read_count(entry, where);
+    } else if (entry.name == "read_rate") {
+      read_rate(entry, where);
     } else if (const auto* text = std::get_if<std::string>(&entry.value.data)) {
       read_name(entry.name, *text, where);
     } else {
@@ -105,6 +109,16 @@ class FileReader {
       hosts_ = *count;
     } else {
       per_host_ = *count;
+    }
+  }
+
+  void read_rate(const config::Entry& entry, const std::string& where) {
+    const auto* text = std::get_if<std::string>(&entry.value.data);
+    const auto bytes = text == nullptr ? std::nullopt : parse_bytes(*text);
+    if (bytes.value_or(0) > 0) {
+      read_.read_bytes_per_s = static_cast<double>(*bytes);
+    } else {
+      refuse(where, "read_rate is what a host reads in a second", "write \"2GB\"");
     }
   }
 

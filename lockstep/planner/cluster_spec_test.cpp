@@ -58,5 +58,16 @@ TEST(ClusterFile, NamesEachFaultWithItsPlace) {
   EXPECT_EQ(read_cluster_file("", "c").problems.front().what, "names no device");
 }
 
+TEST(ClusterFile, SaysHowFastAHostReads) {
+  const ReadCluster read =
+      read_cluster_file("device = \"A100-80G\"\nread_rate = \"2GB\"\n", "cluster.toml");
+  EXPECT_TRUE(read.problems.empty());
+  EXPECT_EQ(read.read_bytes_per_s, 2e9);
+  for (const char* wrong : {"\"fast\"", "2", "\"0\""}) {
+    const std::string file = std::string("device = \"A100-80G\"\nread_rate = ") + wrong + "\n";
+    EXPECT_EQ(read_cluster_file(file, "cluster.toml").problems.size(), 1U) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::planner

@@ -121,6 +121,7 @@ parallel::Layout layout_of(const PublishedRow& row, const parallel::SoftwareStac
       text(row, "recompute").ends_with("+SP") || (stack != nullptr && stack->sequence);
   layout.flash_attention = stack != nullptr && stack->flash > 0;
   if (layout.pipeline == 1) return layout;
+  layout.keeps_gathered = layout.zero >= 2;  // arXiv:2407.21783, section 3.3.2
   const std::int64_t layers = number(row, "layers", 1);
   layout.chunks = static_cast<int>(number(row, "vp", 0));
   // Stacks that interleave and do not say how: layer by layer, which waits least.

@@ -108,9 +108,10 @@ class Judge {
   }
 
   [[nodiscard]] TimePrediction time_of(const Layout& layout) const {
-    const bool splits = layout.tensor > 1 || layout.pipeline > 1;
-    return parallel::predict_time(job_.model, layout, *job_.recipe, machine_,
-                                  parallel::usual_stack(splits));
+    TimePrediction time = parallel::predict_time(job_.model, layout, *job_.recipe, machine_,
+                                                 parallel::usual_stack(layout));
+    (void)add_loading(job_, layout, machine_, time);
+    return time;
   }
 
   [[nodiscard]] RankedLayout ranked(const Layout& layout) {
@@ -316,10 +317,6 @@ SearchResult search_as_far_as_needed(const ClusterJob& job, const SearchLimits& 
   return result;
 }
 
-double samples_of_training(const ClusterJob& job) {
-  return job.tokens / static_cast<double>(std::max<std::int64_t>(1, job.model.tokens_per_sample));
-}
-
 /// No layout trains faster than every device at its peak.
 double least_seconds(const ClusterJob& job, std::int64_t devices) {
   const DeviceModel& device = job.machine->device;
@@ -351,14 +348,13 @@ DevicesWithin fewest_within(const ClusterJob& job, const SearchLimits& limits) {
     if (seconds > limits.need_within_s) continue;
     within.devices = devices;
     within.train_s = seconds;
-    within.sentence = counted(devices, "device") + " train " + format_short(job.tokens) +
-                      " tokens in " + format_duration(seconds) + ", within " +
+    within.sentence = counted(devices, "device") + " train " + trained_text(job) + " in " +
+                      format_duration(seconds) + ", within " +
                       format_duration(limits.need_within_s);
     return within;
   }
   within.sentence = "none of 1 to " + counted(limits.devices, "device") + " trains " +
-                    format_short(job.tokens) + " tokens within " +
-                    format_duration(limits.need_within_s) + ": ";
+                    trained_text(job) + " within " + format_duration(limits.need_within_s) + ": ";
   within.sentence += within.train_s < std::numeric_limits<double>::infinity()
                          ? "the shortest is " + format_duration(within.train_s)
                          : "no layout fits";

@@ -13,11 +13,23 @@
 
 namespace lockstep::planner {
 
+/// What a search has to leave as it is; unset = free.
+struct FixedParts {
+  bool data_ranks_alone = false;  // no tensor, pipeline, context or expert ranks
+  std::optional<int> zero{};
+  std::optional<parallel::Offload> offload_optimizer{};
+  std::optional<parallel::Offload> offload_parameters{};
+  std::optional<std::int64_t> micro_batch{};
+  std::optional<std::int64_t> accumulation{};
+  int secondary_shard = 0;  // of stage 3
+};
+
 struct SearchLimits {
   std::int64_t devices = 0;       // 0 = all of the machine
   std::int64_t global_batch = 0;  // samples a step, held fixed; 0 = as the job's layout has it
   double need_within_s = 0;       // for the job's tokens; 0 = not asked
   std::size_t keep = 8;           // ranked layouts, each with its own degrees
+  FixedParts fixed{};
 };
 
 struct RankedLayout {
@@ -52,7 +64,7 @@ struct DevicesWithin {
 struct SearchResult {
   std::vector<RankedLayout> ranked;  // best first; empty = nothing fits
   std::vector<RejectedLayouts> rejected;
-  std::int64_t considered = 0;  // layouts whose time or memory was looked at
+  std::int64_t considered = 0;                 // layouts whose time or memory was looked at
   std::optional<parallel::Layout> smallest{};  // takes least memory; where nothing fits
   std::optional<DevicesWithin> within{};
 };

@@ -24,6 +24,8 @@ constexpr std::int64_t kLeastTokensOfRank = 4096;
 constexpr std::int64_t kSmallMicroBatch = 16;  // up to here every divisor is tried
 /// Cuts that gain less than this over even ones are not worth their length.
 constexpr double kWorthCutting = 0.005;
+/// Of a device's memory: what a pipeline may fill before stages 2 and 3 are looked at.
+constexpr double kTight = 0.7;
 
 bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
@@ -90,7 +92,7 @@ class Enumeration {
 
   std::vector<int> contexts() {
     std::vector<int> found{1};
-    if (!job_.model.counts_tokens) return found;
+    if (!job_.model.counts_tokens || limits_.fixed.data_ranks_alone) return found;
     for (int context = 2; context <= limits_.devices; context *= 2) {
       if (job_.model.tokens_per_sample / context < kLeastTokensOfRank) break;
       Layout layout;
@@ -105,6 +107,7 @@ class Enumeration {
         std::min<std::int64_t>(limits_.devices, job_.machine->devices_per_host);
     const std::int64_t most = reach_ == Reach::far ? limits_.devices : host;
     std::vector<int> found{1};
+    if (limits_.fixed.data_ranks_alone) return found;
     for (std::int64_t tensor = 2; tensor <= most; ++tensor) {
       const bool of_host = tensor <= host && host % tensor == 0;
       if (!of_host && !is_power_of_two(tensor)) continue;
@@ -120,6 +123,7 @@ class Enumeration {
   void add_pipelines(Layout layout) {
     const std::int64_t rest = limits_.devices / (std::int64_t{1} * layout.context * layout.tensor);
     for (const std::int64_t pipeline : divisors_of(rest)) {
+      if (limits_.fixed.data_ranks_alone && pipeline > 1) return;
       if (pipeline > std::max<std::int64_t>(1, layers_)) {
         refuse("pipeline " + std::to_string(pipeline) + " or more",
                "there are " + std::to_string(layers_) + " layers to share");
@@ -127,6 +131,7 @@ class Enumeration {
       }
       layout.pipeline = static_cast<int>(pipeline);
       layout.data = static_cast<int>(rest / pipeline);
+      if (parallel::table_parameters(job_.model) > 0) layout.tables = layout.data;
       if (limits_.global_batch % layout.data != 0) {
         refuse("data " + std::to_string(layout.data), std::to_string(layout.data) +
                                                           " ranks do not divide the batch of " +
@@ -141,6 +146,7 @@ class Enumeration {
     const std::int64_t experts = std::max<std::int64_t>(1, job_.architecture.experts.experts);
     for (const std::int64_t expert : divisors_of(experts)) {
       if (layout.replicas() % expert != 0) continue;
+      if (limits_.fixed.data_ranks_alone && expert > 1) continue;
       layout.expert = static_cast<int>(expert);
       layout.sequence = false;
       add_batches(layout);
@@ -155,10 +161,14 @@ class Enumeration {
   void add_batches(Layout layout) {
     const std::int64_t samples = limits_.global_batch / layout.data;
     for (const std::int64_t micro : divisors_of(samples)) {
-      if (micro > kSmallMicroBatch && !is_power_of_two(micro) && micro != samples) continue;
+      const bool usual = micro <= kSmallMicroBatch || is_power_of_two(micro) || micro == samples;
+      if (!usual && !limits_.fixed.micro_batch && !limits_.fixed.accumulation) continue;
       layout.micro_batch = micro;
       layout.accumulation = samples / micro;
-      add_recomputation(layout);
+      if (free_or(limits_.fixed.micro_batch, micro) &&
+          free_or(limits_.fixed.accumulation, layout.accumulation)) {
+        add_recomputation(layout);
+      }
     }
   }
 
@@ -190,26 +200,75 @@ class Enumeration {
     }
   }
 
+  template <typename Value>
+  static bool free_or(const std::optional<Value>& fixed, Value value) {
+    return !fixed || *fixed == value;
+  }
+
+  /// Every stage and place that is not fixed otherwise; what is free goes as far as the reach.
+  void add_free_sharing(Layout layout) {
+    const FixedParts& fixed = limits_.fixed;
+    for (layout.zero = 0; layout.zero <= 3; ++layout.zero) {
+      if (!free_or(fixed.zero, layout.zero)) continue;
+      layout.secondary_shard = layout.zero == 3 ? fixed.secondary_shard : 0;
+      if (layout.secondary_shard > 0 && layout.replicas() % layout.secondary_shard != 0) continue;
+      for (const Offload optimizer : {Offload::none, Offload::cpu, Offload::nvme}) {
+        const bool near = optimizer == Offload::nvme ? reach_ == Reach::far : layout.zero > 0;
+        const bool free = optimizer == Offload::none || near;
+        if (!(fixed.offload_optimizer ? *fixed.offload_optimizer == optimizer : free)) continue;
+        layout.offload_optimizer = optimizer;
+        add_free_parameters(layout);
+      }
+    }
+  }
+
+  void add_free_parameters(Layout layout) {
+    const std::optional<Offload>& fixed = limits_.fixed.offload_parameters;
+    for (const Offload parameters : {Offload::none, Offload::cpu, Offload::nvme}) {
+      const bool reached =
+          parameters == Offload::nvme ? reach_ == Reach::far : reach_ != Reach::near;
+      const bool free = parameters == Offload::none || reached;
+      if (!(fixed ? *fixed == parameters : free)) continue;
+      layout.offload_parameters = parameters;
+      const bool third = parameters != Offload::none || layout.offload_optimizer == Offload::nvme;
+      if (layout.zero == 3 || !third) add(layout);
+    }
+  }
+
   void add_sharing(Layout layout) {
-    const int most = layout.pipeline > 1 ? 1 : 3;
+    if (limits_.fixed.data_ranks_alone) {
+      add_free_sharing(layout);
+      return;
+    }
     if (reach_ != Reach::near) {
       add_offloaded_parameters(layout);
       return;
     }
-    for (int zero = 0; zero <= (layout.replicas() > 1 ? most : 0); ++zero) {
-      layout.zero = zero;
-      add(layout);
+    const int most = layout.replicas() > 1 ? 3 : 0;
+    for (layout.zero = 0; layout.zero <= most; ++layout.zero) {
+      if (layout.pipeline == 1 || layout.zero < 2 || is_tight(layout)) add(layout);
     }
     // Gradients leave the device too from stage 2 on, with a single rank as well.
     layout.offload_optimizer = Offload::cpu;
-    for (int zero = std::min(2, most); zero <= (layout.replicas() > 1 ? most : 2); ++zero) {
-      if (zero > most) break;
-      layout.zero = zero;
+    if (layout.pipeline > 1) {
+      layout.zero = 1;
       add(layout);
+      return;
     }
+    for (layout.zero = 2; layout.zero <= std::max(2, most); ++layout.zero) add(layout);
   }
 
-  /// Of stage 3 alone, which a pipeline has not.
+  /// Stages 2 and 3 reduce and gather for each micro-batch of a pipeline: of use where the stage
+  /// before leaves little room.
+  bool is_tight(const Layout& layout) {
+    Candidate before{layout};
+    --before.layout.zero;
+    put_least_bytes(before);
+    return before.least_bytes > kTight * static_cast<double>(job_.machine->device.memory_bytes);
+  }
+
+  /// Of stage 3 alone; a pipeline offloads the optimizer instead, because each micro-batch would
+  /// bring the parameters back.
   void add_offloaded_parameters(Layout layout) {
     const Offload where = reach_ == Reach::far ? Offload::nvme : Offload::cpu;
     layout.offload_optimizer = layout.pipeline > 1 ? Offload::cpu : where;
@@ -225,9 +284,8 @@ class Enumeration {
       space_.too_large.push_back(std::move(candidate));
       return;
     }
-    const bool splits = layout.tensor > 1 || layout.pipeline > 1;
     candidate.step_s = parallel::time_parts(runs_, layout, *job_.recipe, *job_.machine,
-                                            parallel::usual_stack(splits), {})
+                                            parallel::usual_stack(layout), {})
                            .step_s;
     space_.candidates.push_back(std::move(candidate));
   }
@@ -294,9 +352,9 @@ class Enumeration {
       parallel::BlockRun one = run;
       one.count = 1;
       const parallel::StageTime time =
-          parallel::stage_times({one}, layout, *job_.recipe, *job_.machine,
-                                parallel::usual_stack(true))
-              .front();
+          parallel::step_parts({one}, layout, *job_.recipe, *job_.machine,
+                               parallel::usual_stack(true))
+              .stages.front();
       const double cost = time.forward_s + time.backward_s;
       const auto count = static_cast<std::size_t>(run.count);
       if (run.block->is_layer) {

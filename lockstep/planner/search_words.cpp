@@ -81,6 +81,7 @@ std::string flags_of(const Layout& layout) {
   Flags flags;
   flags.number("--data", layout.data);
   if (layout.zero > 0) flags.number("--zero", layout.zero);
+  if (layout.keeps_gathered) flags.word("--keep-gathered", "");
   flags.degree("--tensor", layout.tensor);
   if (layout.sequence) flags.word("--sequence", "");
   flags.degree("--pipeline", layout.pipeline);
@@ -91,6 +92,7 @@ std::string flags_of(const Layout& layout) {
   if (!layout.cuts.empty()) flags.word("--cuts", listed(layout.cuts));
   flags.degree("--context", layout.context);
   flags.degree("--expert", layout.expert);
+  flags.degree("--tables", layout.tables);
   flags.number("--micro-batch", layout.micro_batch);
   flags.number("--accumulation", layout.accumulation);
   if (layout.recompute != Recompute::none) flags.word("--recompute", to_text(layout.recompute));

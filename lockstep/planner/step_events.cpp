@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <set>
 
 namespace lockstep::planner {
 namespace {
 
+using parallel::Bucket;
+using parallel::BucketQueue;
+using parallel::DataExchange;
 using parallel::Layout;
 using parallel::PipelineSchedule;
 using parallel::StageTime;
@@ -72,8 +73,11 @@ class Pipeline {
     }
   }
 
-  StepEvents run() {
+  /// \param begins of each stage: nothing of it starts earlier.
+  StepEvents run(const std::vector<double>& begins = {}) {
+    if (!begins.empty()) free_ = begins;
     StepEvents step;
+    step.events.reserve(ended_.size());
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t stage = 0; stage < orders_.size(); ++stage) {
@@ -132,46 +136,179 @@ class Pipeline {
   std::vector<std::vector<Task>> orders_;
 };
 
-std::string line(const std::string& name, int stage, double begin_s, double end_s) {
-  char text[256];
-  (void)std::snprintf(
-      text, sizeof text,
-      "{\"name\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f},\n",
-      name.c_str(), stage, 1e6 * begin_s, 1e6 * (end_s - begin_s));
-  return text;
+double bytes_of(const std::vector<parallel::GradientPart>& parts) {
+  double bytes = 0;
+  for (const auto& part : parts) bytes += static_cast<double>(part.count) * part.bytes;
+  return bytes;
 }
 
-std::string name_of(const StepEvent& event) {
-  std::string name = event.backward ? "backward " : "forward ";
-  name += std::to_string(event.micro_batch);
-  if (event.chunk > 0) name += ", chunk " + std::to_string(event.chunk);
-  return name;
-}
+/// What goes beside and behind one stage's own events.
+class StageLanes {
+ public:
+  StageLanes(int stage, const StageTime& time, const DataExchange& exchange, const Layout& layout,
+             const parallel::StepPace& pace, StepEvents& step)
+      : stage_(stage),
+        time_(time),
+        exchange_(exchange),
+        layout_(layout),
+        pace_(pace),
+        step_(step) {}
+
+  /// Weights that the optimizer changed reach this stage before and beside its first forwards.
+  /// \returns when those may begin.
+  double gather_weights() {
+    if (exchange_.gather.machine == nullptr || !exchange_.beside_forward) return 0;
+    const double exposed = parallel::stage_exchange(time_, exchange_, layout_, pace_).gather_s;
+    std::vector<Bucket> buckets;
+    BucketQueue queue(exchange_.gather, exchange_.weight_bucket_bytes, &buckets);
+    for (const auto& part : time_.weights) queue.add(part);
+    queue.flush();
+    // Against the order of forward, so from the end; back to back from the begin of the step on.
+    double at = 0;
+    for (std::size_t i = buckets.size(); i-- > 0;) {
+      const double seconds = buckets[i].end_s - buckets[i].begin_s;
+      add(Lane::data, "gather weights", static_cast<std::int64_t>(buckets.size() - 1 - i), at,
+          at + seconds);
+      at += seconds;
+    }
+    return exposed;
+  }
+
+  void beside(const StepEvent& event) {
+    const double tensor = event.backward ? time_.backward_tensor_s : time_.forward_tensor_s;
+    const double gather = event.backward ? time_.backward_gather_s : time_.forward_gather_s;
+    const double hand_over = time_.hand_over_s / 2 / layout_.chunks;
+    const double computed = event.end_s - hand_over;
+    if (tensor > 0) {
+      add(Lane::tensor, "exchange activations", event.micro_batch,
+          computed - tensor / layout_.chunks, computed);
+    }
+    if (hand_over > 0) {
+      add(Lane::hand_over, event.backward ? "hand back" : "hand on", event.micro_batch, computed,
+          event.end_s);
+    }
+    if (gather > 0) {
+      add(Lane::data, event.backward ? "gather weights, reduce gradients" : "gather weights",
+          event.micro_batch, event.begin_s,
+          std::min(event.end_s, event.begin_s + gather / layout_.chunks));
+    }
+  }
+
+  /// \param last_backwards of this stage that leave gradients to exchange, in their order.
+  /// \returns the end of this stage's step.
+  double finish(const std::vector<const StepEvent*>& last_backwards, double computed_s) {
+    double end = std::max(computed_s, reduce(last_backwards, computed_s));
+    if (time_.optimizer_s > 0) {
+      add(Lane::computing, "optimizer", -1, end, end + time_.optimizer_s);
+      end += time_.optimizer_s;
+    }
+    if (exchange_.gather.machine != nullptr && !exchange_.beside_forward) {
+      const double seconds = exchange_.gather.seconds(bytes_of(time_.weights));
+      add(Lane::data, "gather weights", -1, end, end + seconds);
+      end += seconds;
+    }
+    return end;
+  }
+
+ private:
+  void add(Lane lane, std::string_view name, std::int64_t number, double begin_s, double end_s) {
+    step_.others.push_back({stage_, lane, name, number, begin_s, end_s});
+  }
+
+  /// \returns when the last bucket is through.
+  double reduce(const std::vector<const StepEvent*>& last_backwards, double computed_s) {
+    if (exchange_.reduce.machine == nullptr) return computed_s;
+    if (!exchange_.beside_backward) {
+      const double seconds = parallel::stage_exchange(time_, exchange_, layout_, pace_).reduce_s;
+      add(Lane::data, "all gradients", -1, computed_s, computed_s + seconds);
+      return computed_s + seconds;
+    }
+    const auto chunks = parallel::cut_by_time(time_.gradients, layout_.chunks);
+    std::vector<Bucket> buckets;
+    BucketQueue queue(exchange_.reduce, exchange_.bucket_bytes, &buckets);
+    for (const StepEvent* event : last_backwards) {
+      queue.wait_until(event->begin_s);
+      const auto piece = static_cast<std::size_t>(layout_.chunks - 1 - event->chunk);
+      for (const auto& part : chunks[piece]) queue.add(part);
+      queue.flush();
+      queue.wait_until(event->end_s);
+    }
+    std::int64_t number = 0;
+    for (const Bucket& bucket : buckets) {
+      add(Lane::data, "gradients, bucket", number++, bucket.begin_s, bucket.end_s);
+    }
+    return queue.end_s();
+  }
+
+  int stage_;
+  const StageTime& time_;
+  const DataExchange& exchange_;
+  const Layout& layout_;
+  const parallel::StepPace& pace_;
+  StepEvents& step_;
+};
 
 }  // namespace
 
 StepEvents simulate_pipeline(const std::vector<StageTime>& stages, const Layout& layout) {
-  return Pipeline(stages, layout).run();
+  StepEvents step = Pipeline(stages, layout).run();
+  step.step_s = step.pipeline_s;
+  return step;
 }
 
-std::string chrome_trace(const StepEvents& step, const parallel::TimePrediction& time,
-                         std::int64_t devices_per_stage) {
-  std::string text = "{\"traceEvents\":[\n";
-  std::set<int> stages;
+StepEvents simulate_step(const parallel::StepParts& parts, const Layout& layout, double loading_s) {
+  StepEvents before;
+  std::vector<StageLanes> lanes;
+  std::vector<double> begins;
+  StepEvents step;
+  const std::size_t stages = parts.stages.size();
+  lanes.reserve(stages);
+  parallel::StepPace pace;
+  for (const StageTime& time : parts.stages) {
+    pace.forward_s = std::max(pace.forward_s, time.forward_s + time.hand_over_s / 2);
+  }
+  for (std::size_t i = 0; i < stages; ++i) {
+    lanes.emplace_back(static_cast<int>(i), parts.stages[i], parts.exchange, layout, pace, before);
+    begins.push_back(lanes.back().gather_weights());
+  }
+  step = Pipeline(parts.stages, layout).run(begins);
+  std::vector<std::vector<const StepEvent*>> last(stages);
+  std::vector<double> computed(stages, 0);
   for (const StepEvent& event : step.events) {
-    stages.insert(event.stage);
-    text += line(name_of(event), event.stage, event.begin_s, event.end_s);
+    const auto stage = static_cast<std::size_t>(event.stage);
+    lanes[stage].beside(event);
+    computed[stage] = std::max(computed[stage], event.end_s);
+    const bool counts =
+        parts.exchange.each_micro_batch || event.micro_batch == layout.accumulation - 1;
+    if (event.backward && counts) last[stage].push_back(&event);
   }
-  for (const int stage : stages) {
-    const double exchanged = step.pipeline_s + time.exposed_data_comm_s;
-    text += line("data ranks' exchange", stage, step.pipeline_s, exchanged);
-    text += line("optimizer", stage, exchanged, exchanged + time.optimizer_s);
-    text += "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":" + std::to_string(stage) +
-            ",\"args\":{\"name\":\"stage " + std::to_string(stage) + ", " +
-            std::to_string(devices_per_stage) + " devices\"}},\n";
+  step.step_s = loading_s;
+  for (std::size_t i = 0; i < stages; ++i) {
+    step.step_s = std::max(step.step_s, lanes[i].finish(last[i], computed[i]));
   }
-  text.erase(text.size() - 2);  // the last comma
-  return text + "\n]}\n";
+  step.others = std::move(before.others);
+  if (loading_s > 0)
+    step.others.push_back({0, Lane::loading, "next step's data", -1, 0, loading_s});
+  return step;
+}
+
+double most_events(const parallel::StepParts& parts, const Layout& layout) {
+  double lanes = 1;
+  double buckets = 0;
+  const double times =
+      parts.exchange.each_micro_batch ? static_cast<double>(layout.accumulation) : 1;
+  for (const StageTime& stage : parts.stages) {
+    if (stage.forward_tensor_s + stage.backward_tensor_s > 0) lanes = std::max(lanes, 2.0);
+    if (stage.hand_over_s > 0) lanes = std::max(lanes, 3.0);
+    if (stage.forward_gather_s > 0) lanes += 1;
+    if (parts.exchange.reduce.machine == nullptr || !parts.exchange.beside_backward) continue;
+    double blocks = layout.chunks;
+    for (const auto& part : stage.gradients) blocks += static_cast<double>(part.count);
+    const double size = parts.exchange.bucket_bytes;
+    buckets += (2 + times) * (size > 0 ? bytes_of(stage.gradients) / size + layout.chunks : blocks);
+  }
+  return 2 * lanes * static_cast<double>(layout.accumulation) * layout.pipeline * layout.chunks +
+         buckets + 4 * static_cast<double>(parts.stages.size());
 }
 
 }  // namespace lockstep::planner

@@ -39,6 +39,22 @@ std::map<std::string, std::set<std::string>> sources_by_device(const std::vector
   return sources;
 }
 
+struct Neighbours {
+  std::string_view device;   // how names begin
+  std::string_view nearest;  // whose efficiency it gets
+};
+
+constexpr Neighbours kNeighbours[] = {{"A100", "H100-80G"}, {"H100", "A100-80G"}};
+
+/// Half of the rate is reached at a size that grows with FLOPs for each byte (device_models.cpp).
+void take_efficiency(DeviceModel& device, const DeviceModel& nearest) {
+  const auto flops_a_byte = [](const DeviceModel& one) {
+    return one.half_flops_per_s / one.memory_bytes_per_s;
+  };
+  device.most_efficiency = nearest.most_efficiency;
+  device.half_size = nearest.half_size * flops_a_byte(device) / flops_a_byte(nearest);
+}
+
 std::string perturbed_row(const std::vector<TimedRun>& runs, double factor) {
   const MovedMost moved = perturb_each(runs, factor);
   return format("| x %.2f | %+.1f %% | ", factor, 100 * moved.moved) + moved.id + " |\n";
@@ -84,6 +100,24 @@ std::vector<LeftOutSource> leave_each_source_out(const std::vector<TimedRun>& ru
   return results;
 }
 
+std::vector<LeftOutSource> leave_each_device_out(const std::vector<TimedRun>& runs) {
+  std::vector<LeftOutSource> results;
+  for (const Neighbours& pair : kNeighbours) {
+    std::vector<TimedRun> others;
+    std::vector<TimedRun> left_out;
+    for (const TimedRun& timed : runs) {
+      (timed.run.device.starts_with(pair.device) ? left_out : others).push_back(timed);
+    }
+    TimeNumbers numbers = calibrate(others);
+    const DeviceModel nearest = numbers.device(pair.nearest);
+    for (DeviceModel& device : numbers.devices) {
+      if (device.name.starts_with(pair.device)) take_efficiency(device, nearest);
+    }
+    results.push_back({std::string(pair.device), summary_of(left_out, numbers)});
+  }
+  return results;
+}
+
 MovedMost perturb_each(const std::vector<TimedRun>& runs, double factor) {
   const TimeNumbers numbers = calibrate(runs);
   MovedMost most;
@@ -112,6 +146,11 @@ std::string time_validation(const std::vector<TimedRun>& runs) {
   text += "\nEach source left out of the fit, and predicted from the others:\n\n";
   text += "| source | runs | mean error | largest | of |\n|---|---:|---:|---:|---|\n";
   for (const LeftOutSource& left : leave_each_source_out(runs)) {
+    text += summary_row(left.source, left.errors);
+  }
+  text += "\nEach kind of device left out, and predicted with the efficiency of the other:\n\n";
+  text += "| device | runs | mean error | largest | of |\n|---|---:|---:|---:|---|\n";
+  for (const LeftOutSource& left : leave_each_device_out(runs)) {
     text += summary_row(left.source, left.errors);
   }
   text +=

@@ -28,6 +28,10 @@ struct LeftOutSource {
 };
 [[nodiscard]] std::vector<LeftOutSource> leave_each_source_out(const std::vector<TimedRun>& runs);
 
+/// A kind of device and how well its runs are predicted with nothing fitted to it: as devices
+/// without published runs are, by the efficiency of the nearest one that has some.
+[[nodiscard]] std::vector<LeftOutSource> leave_each_device_out(const std::vector<TimedRun>& runs);
+
 /// The run whose own prediction moves most when its measurement is multiplied by `factor` and
 /// everything is fitted anew.
 struct MovedMost {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lockstep/rendezvous/http_reply.h"
+#include "tests/fuzz/verdict.h"
 
 namespace {
 
@@ -23,6 +24,7 @@ std::string read(std::string_view bytes, std::size_t piece) {
   }
   // An answer that is refused has no body: how much of it was read is nobody's business.
   if (took == HttpReply::Took::refused) return "refused";
+  lockstep::fuzz::accepted = took == HttpReply::Took::complete;
   return std::to_string(static_cast<int>(took)) + std::to_string(reply.status()) + reply.body();
 }
 

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/starters/agent_order.h"
+#include "tests/fuzz/verdict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
   namespace starters = lockstep::starters;
@@ -15,5 +16,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   LOCKSTEP_CHECK(read.used_bytes <= count && !read.order.command.empty(), "more than there was");
   const std::string again = starters::to_bytes(read.order);
   LOCKSTEP_CHECK(starters::read_order(again).order == read.order, "an order changed on its way");
+  lockstep::fuzz::accepted = true;
   return 0;
 }

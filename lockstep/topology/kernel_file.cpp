@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -11,6 +10,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/json_fields.h"
 #include "lockstep/base/sha256.h"
+#include "lockstep/config/cache_folder.h"
 
 namespace lockstep {
 namespace {
@@ -146,20 +146,6 @@ std::string text_of(const std::string& file) {
   return text.str();
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-  return value == nullptr ? "" : value;
-}
-
-fs::path cache_folder() {
-  if (const std::string own = environment("LOCKSTEP_CACHE"); !own.empty()) return own;
-  if (const std::string xdg = environment("XDG_CACHE_HOME"); !xdg.empty()) {
-    return fs::path(xdg) / "lockstep";
-  }
-  const std::string home = environment("HOME");
-  return home.empty() ? fs::path() : fs::path(home) / ".cache" / "lockstep";
-}
-
 }  // namespace
 
 std::string to_json_text(const KernelRequest& request) {
@@ -240,7 +226,7 @@ KernelRates rates_from(const std::string& text, const std::string& file) {
 }
 
 std::string rates_file(const Host& host) {
-  const fs::path folder = cache_folder();
+  const fs::path folder = config::cache_folder();
   if (folder.empty()) return "";
   const std::string key = host.cpu_model + "|" + std::to_string(host.cores);
   return (folder / ("kernels-" + sha256_hex(key).substr(0, kNameDigits) + ".txt")).string();

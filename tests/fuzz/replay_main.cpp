@@ -1,7 +1,7 @@
 // main of a fuzz target in an ordinary test build: replay RUNS CORPUS_FOLDER runs every file of the
 // folder, then RUNS mutations of them drawn from a fixed seed. The same inputs come in every run,
 // so a finding repeats. An input that breaks the target is left in the file named on standard
-// error.
+// error. Of the files exactly those that tests/fuzz/accepted.txt names must be accepted.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,10 +16,13 @@
 #include <iostream>
 #include <iterator>
 #include <random>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include "tests/fuzz/verdict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -62,17 +65,49 @@ void run(const Bytes& input) {
   ::alarm(0);
 }
 
-std::vector<Bytes> read_corpus(const fs::path& folder) {
+struct Corpus {
+  std::vector<std::string> names;  // TARGET/FILE
+  std::vector<Bytes> inputs;
+};
+
+Corpus read_corpus(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code missing;
   for (const auto& entry : fs::directory_iterator(folder, missing)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
-  std::vector<Bytes> corpus;
+  Corpus corpus;
   for (const auto& file : files) {
     std::ifstream in(file, std::ios::binary);
-    corpus.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    corpus.inputs.emplace_back(std::istreambuf_iterator<char>(in),
+                               std::istreambuf_iterator<char>());
+    corpus.names.push_back((folder.filename() / file.filename()).string());
   }
   return corpus;
+}
+
+/// Lines TARGET/FILE.
+std::set<std::string> read_accepted(const fs::path& file) {
+  std::ifstream in(file);
+  std::set<std::string> names;
+  for (std::string line; std::getline(in, line);) names.insert(line);
+  return names;
+}
+
+/// \returns how many files were accepted that should not be, or refused.
+int run_files(const Corpus& corpus, const std::set<std::string>& accepted) {
+  int wrong = 0;
+  for (std::size_t i = 0; i < corpus.inputs.size(); ++i) {
+    lockstep::fuzz::accepted = false;
+    run(corpus.inputs[i]);
+    const bool expected = accepted.count(corpus.names[i]) > 0;
+    if (lockstep::fuzz::accepted == expected) continue;
+    std::cerr << "replay: " << corpus.names[i]
+              << (expected ? " is no longer what the target reads"
+                           : " is accepted, and tests/fuzz/accepted.txt does not name it")
+              << " (tools/make_corpus.py makes both)\n";
+    ++wrong;
+  }
+  return wrong;
 }
 
 // The fields that break readers are lengths: values around zero, signs and limits.
@@ -161,16 +196,17 @@ class Mutator {
 };
 
 int replay(long runs, const fs::path& folder) {
-  auto corpus = read_corpus(folder);
-  if (corpus.empty()) {
+  Corpus corpus = read_corpus(folder);
+  if (corpus.inputs.empty()) {
     std::cerr << "replay: " << folder.string()
               << " holds no input (tools/make_corpus.py makes them)\n";
     return 1;
   }
   watch_for_findings(folder.filename().string());
-  for (const Bytes& input : corpus) run(input);
-  const std::size_t files = corpus.size();
-  Mutator mutator(std::move(corpus));
+  const auto accepted = read_accepted(folder.parent_path().parent_path() / "accepted.txt");
+  if (run_files(corpus, accepted) > 0) return 1;
+  const std::size_t files = corpus.inputs.size();
+  Mutator mutator(std::move(corpus.inputs));
   for (long i = 0; i < runs; ++i) run(mutator.next());
   std::cout << "replay: " << files << " files and " << runs << " mutations\n";
   return 0;

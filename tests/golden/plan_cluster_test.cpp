@@ -94,6 +94,129 @@ TEST_F(DeepSpeedPlan, RefusesAFileItCannotRead) {
               ElementsAre("--deepspeed LS-1020"));
 }
 
+constexpr const char* kOpenFile = R"({
+  "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+  "gradient_accumulation_steps": 4, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
+  "gradient_clipping": "auto", "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
+  "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto"}},
+  "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto",
+    "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"}})";
+
+TEST_F(DeepSpeedPlan, FillsEveryAutoAndSaysWhy) {
+  const std::string file = folder_ / "ds_config.json";
+  write_file(file, kOpenFile);
+  const std::vector<std::string> words{"--model",     "llama-2-7b",  "--cluster",
+                                       "8xA100-80G",  "--precision", "bf16",
+                                       "--deepspeed", file,          "--flash-attention"};
+  const json document = planned(words);
+  const json& deepspeed = document.at("deepspeed");
+  const json& filled = deepspeed.at("filled");
+  EXPECT_EQ(filled.at("zero_optimization.reduce_bucket_size"), 4096 * 4096);
+  EXPECT_EQ(filled.at("zero_optimization.stage3_param_persistence_threshold"), 40'960);
+  EXPECT_EQ(filled.at("bf16.enabled"), true);
+  EXPECT_EQ(filled.at("fp16.enabled"), false);
+  const json& layout = document.at("layout");
+  EXPECT_EQ(layout.at("zero"), 3);
+  EXPECT_EQ(layout.at("accumulation"), 4);
+  EXPECT_EQ(filled.at("train_micro_batch_size_per_gpu"), layout.at("micro_batch"));
+  EXPECT_EQ(filled.at("train_batch_size"), 32 * layout.at("micro_batch").get<int>());
+  for (const auto& [key, value] : filled.items()) {
+    EXPECT_NE(deepspeed.at("because").at(key), "") << key;
+  }
+  EXPECT_TRUE(deepspeed.at("left").contains("scheduler.params.total_num_steps"));
+  // What was filled is a file that gives the same plan.
+  write_file(file, deepspeed.at("config").dump());
+  EXPECT_EQ(planned(words).at("memory_bytes"), document.at("memory_bytes"));
+}
+
+TEST_F(DeepSpeedPlan, IsSearchedWithinWhatTheFileFixes) {
+  const std::string file = folder_ / "ds_config.json";
+  write_file(file, R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto",
+                       "gradient_accumulation_steps": "auto",
+                       "zero_optimization": {"stage": 2}})");
+  const json document = planned(
+      {"--model", "llama-2-7b", "--cluster", "8xA100-80G", "--search", "--deepspeed", file});
+  EXPECT_EQ(document.at("layout").at("zero"), 2);
+  EXPECT_EQ(document.at("layout").at("tensor"), 1);
+  EXPECT_EQ(document.at("layout").at("data"), 8);
+  EXPECT_EQ(document.at("deepspeed").at("filled").at("train_micro_batch_size_per_gpu"),
+            document.at("layout").at("micro_batch"));
+  write_file(file, R"({"train_batch_size": 64, "zero_optimization": {"stage": "auto",
+      "zero_hpz_partition_size": 8, "offload_param": {"device": "cpu"}}})");
+  const json open = planned(
+      {"--model", "llama-2-7b", "--cluster", "8xA100-80G", "--search", "--deepspeed", file});
+  EXPECT_EQ(open.at("layout").at("zero"), 3);
+  EXPECT_EQ(open.at("layout").at("offload"), "parameters on cpu");
+}
+
+TEST_F(DeepSpeedPlan, RefusesNumbersThatContradictTheCommandLineOrEachOther) {
+  const std::string file = folder_ / "ds_config.json";
+  write_file(file, R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 3,
+                       "bf16": {"enabled": true}})");
+  const std::vector<std::string> words{"--model", "gpt2", "--gpus", "8", "--deepspeed", file};
+  EXPECT_THAT(refused(words), ElementsAre(file + " LS-6115"));
+  EXPECT_THAT(plan(words).err, HasSubstr("96 or 120"));
+  std::vector<std::string> other = words;
+  other.insert(other.end(), {"--precision", "fp16", "--micro-batch", "2"});
+  EXPECT_THAT(refused(other), ElementsAre(file + " LS-6115", file + " LS-6115"));
+  write_file(file, R"({"zero_optimization": {"stage": 2}})");
+  EXPECT_THAT(refused({"--model", "gpt2", "--gpus", "8", "--pipeline", "2", "--deepspeed", file}),
+              ElementsAre(file + " LS-6115"));
+}
+
+TEST(ClusterPlan, SharesGradientsAndParametersInAPipelineToo) {
+  const auto gpt = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--params", "30e9", "--cluster", "8xA100-80G*4", "--pipeline", "4",
+                               "--global-batch", "64"});
+    return planned(words);
+  };
+  const json plain = gpt({"--zero", "1"});
+  const json shared = gpt({"--zero", "3"});
+  const json kept = gpt({"--zero", "3", "--keep-gathered"});
+  EXPECT_LT(total(shared), total(plain));
+  EXPECT_GT(shared.at("comm_bytes_per_step"), 2 * plain.at("comm_bytes_per_step").get<double>());
+  EXPECT_GT(total(kept), total(shared));
+  EXPECT_LT(kept.at("comm_bytes_per_step"), shared.at("comm_bytes_per_step"));
+  EXPECT_THAT(refused({"--params", "7e9", "--gpus", "8", "--zero", "3", "--keep-gathered"}),
+              ElementsAre("--keep-gathered LS-6105"));
+}
+
+TEST(ClusterPlan, OfModelsWithoutTokensCountsSamples) {
+  const std::vector<std::string> words{"--model",    "resnet50",      "--cluster",
+                                       "8xV100-32G", "--micro-batch", "32"};
+  std::vector<std::string> whole = words;
+  whole.insert(whole.end(), {"--samples", "115e6", "--need-within", "3d"});
+  const json document = planned(whole);
+  EXPECT_NEAR(document.at("time_to_train_s").get<double>(),
+              115e6 / document.at("samples_per_s").get<double>(), 1);
+  EXPECT_TRUE(document.at("need_within").at("met").is_boolean());
+  EXPECT_THAT(plan(whole).out, HasSubstr("115M samples in"));
+  std::vector<std::string> tokens = words;
+  tokens.insert(tokens.end(), {"--tokens", "1e9"});
+  EXPECT_THAT(refused(tokens), ElementsAre("--tokens LS-1020"));
+  EXPECT_THAT(plan(tokens).err, HasSubstr("--samples 115e6"));
+}
+
+TEST(HostPlan, IsSearchedOverRanksAndMicroBatches) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "run.toml";
+  write_file(file,
+             "[model]\nfamily = \"gpt\"\nwidth = 96\nlayers = 2\n[batch]\nglobal_batch = 8\n");
+  const json document = planned({file, "--search"});
+  EXPECT_EQ(document.at("fits"), true);
+  const json& layout = document.at("layout");
+  EXPECT_EQ(layout.at("data").get<int>() * layout.at("micro_batch").get<int>() *
+                layout.at("accumulation").get<int>(),
+            8);
+  for (const json& row : document.at("alternatives")) {
+    EXPECT_TRUE(row.contains("flags") && row.contains("because")) << row;
+  }
+  EXPECT_FALSE(document.at("rejected").empty());
+  EXPECT_THAT(plan({file, "--search"}).out, HasSubstr("the best that fits: --nproc-per-node"));
+  EXPECT_THAT(refused({file, "--search", "--nproc-per-node", "2"}),
+              ElementsAre("--nproc-per-node LS-1020"));
+}
+
 // M4: caomaolufei/AIInfraGuide#24.
 TEST(ClusterPlan, CountsAdamWhole) {
   const json memory =
@@ -276,7 +399,7 @@ TEST(ClusterPlan, ForPeopleFitsOnAScreen) {
                            "to make it fit", "one step", "assumes"}) {
     EXPECT_THAT(result.out, HasSubstr(part));
   }
-  EXPECT_LE(std::count(result.out.begin(), result.out.end(), '\n'), 50);
+  EXPECT_LE(std::count(result.out.begin(), result.out.end(), '\n'), 52);
   EXPECT_THAT(plan({"--params", "7e9"}).out, HasSubstr("not predicted: no device is named"));
 }
 

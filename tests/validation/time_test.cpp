@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "lockstep/planner/error_bands.h"
 #include "lockstep/planner/time_validation.h"
 
 namespace lockstep::planner {
@@ -42,6 +43,25 @@ TEST(PublishedTime, OfASourceThatWasLeftOutIsPredictedFromTheOthers) {
     EXPECT_LE(left.errors.mean, 0.065) << left.source;
     EXPECT_LE(left.errors.most, 0.16) << left.source << ": " << left.errors.worst;
   }
+}
+
+/// A constant that stands for an error is that error, rounded up to a per cent.
+void expect_rounded_up(double stated, double is, const char* what) {
+  EXPECT_LE(is, stated) << what;
+  EXPECT_GT(is, stated - 0.011) << what;
+}
+
+TEST(PublishedTime, TheBandsThatPlansStateAreTheLargestErrorsOfTheirKind) {
+  double source = 0;
+  double device = 0;
+  for (const LeftOutSource& left : leave_each_source_out(runs())) {
+    source = std::max(source, left.errors.most);
+  }
+  for (const LeftOutSource& left : leave_each_device_out(runs())) {
+    device = std::max(device, left.errors.most);
+  }
+  expect_rounded_up(kSourceLeftOut, source, "source");
+  expect_rounded_up(kDeviceLeftOut, device, "device");
 }
 
 TEST(PublishedTime, AWrongRowDoesNotDrawItsOwnPredictionAfterIt) {

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/format/safetensors.h"
+#include "tests/fuzz/verdict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -17,6 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       LOCKSTEP_CHECK(tensor.begin == covered && tensor.end >= covered, "gap accepted");
       covered = tensor.end;
     }
+    lockstep::fuzz::accepted = true;
   } catch (const lockstep::BadData&) {
   }
   return 0;

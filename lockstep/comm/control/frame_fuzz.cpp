@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/control/frame.h"
+#include "tests/fuzz/verdict.h"
 
 namespace control = lockstep::comm::control;
 
@@ -20,5 +21,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   reader.add({bytes.data() + half, size - half});
   while (reader.take(frame) == control::FrameReader::Took::frame) control::append(taken, frame);
   LOCKSTEP_CHECK(bytes.starts_with(taken), "frames are the stream they were cut from");
+  lockstep::fuzz::accepted = taken == bytes;
   return 0;
 }

@@ -17,6 +17,7 @@
 #include "lockstep/comm/shm/gather_steps.h"
 #include "lockstep/comm/shm/mailbox.h"
 #include "lockstep/comm/shm/operation.h"
+#include "tests/fuzz/verdict.h"
 
 namespace shm = lockstep::comm::shm;
 
@@ -145,6 +146,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const shm::Segment segment(all.first(all.size() - missing), 0, std::max(ranks, 1));
     LOCKSTEP_CHECK(segment.layout().total_bytes() == all.size() - missing, "wrong accepted");
     LOCKSTEP_CHECK(segment.layout().step_bytes() <= segment.layout().ring_bytes(), "wrong size");
+    lockstep::fuzz::accepted = true;
     // 1 is a writer that was killed in between: it is waited for.
     if (segment.aborted() && header.abort.load() != 1) (void)segment.end();
     if (action < 128) {

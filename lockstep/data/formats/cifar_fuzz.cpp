@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/formats/cifar.h"
+#include "tests/fuzz/verdict.h"
 
 namespace {
 
@@ -16,6 +17,7 @@ void parse(std::span<const std::byte> bytes, lockstep::data::CifarKind kind) {
   } catch (const lockstep::BadData&) {
     return;
   }
+  lockstep::fuzz::accepted = true;
   LOCKSTEP_CHECK(images.count == static_cast<std::int64_t>(images.labels.size()) &&
                      images.count * lockstep::data::kCifarPixels ==
                          static_cast<std::int64_t>(images.pixels.size()),

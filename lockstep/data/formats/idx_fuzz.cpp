@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/formats/idx.h"
+#include "tests/fuzz/verdict.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   lockstep::data::MemorySource source(std::as_bytes(std::span(data, size)));
@@ -15,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     LOCKSTEP_CHECK(elements == static_cast<std::int64_t>(array.values.size()),
                    "the values do not fill the dimensions");
     LOCKSTEP_CHECK(source.at_most_bytes() == 0, "bytes were left over");
+    lockstep::fuzz::accepted = true;
   } catch (const lockstep::BadData&) {
     return 0;
   }

@@ -61,18 +61,19 @@ BlockStats transformer(const std::string& name, std::int64_t seq_len,
   }
   // Dropout keeps its two masks and the unmasked projections are gone.
   if (config.dropout > 0) block.activation_elements += 2 * tokens * channels;
-  // Backward of fc2 holds the residual's gradient and GELU's beside its weight's. Without such a
-  // one, that of GELU holds gradients before and after it; of attention, those of q, k and v twice
-  // and of one block's shares.
+  // Backward of fc2 holds the residual's gradient and GELU's beside its weight's; with GELU's, its
+  // output has gone. Attention's holds those of q, k and v twice, of the residual and of one
+  // block's shares, and the 9 C that were kept behind it have gone.
   const auto block_keys = static_cast<double>(std::min(kQueryBlock, seq_len));
-  const double attention = 8 * channels + (keeps_shares ? heads * block_keys : 0);
   block.peak_temporary_elements = 5 * tokens * channels;
-  block.between_temporary_elements = tokens * std::max(9 * channels, attention);
-  // Backward of attention widens q, k, v, their gradients and that of the output, and shares and
-  // their gradients of one block; beside it there are not the 5 C (of half the width) of fc2.
+  block.between_temporary_elements =
+      tokens * std::max(5 * channels, keeps_shares ? heads * block_keys : 0);
+  // Backward of fc2 widens what went in and the gradient of what came out. That of attention
+  // widens q, k, v, their gradients and that of the output, and shares and their gradients of one
+  // block; beside it there are neither those 9 C nor 4 C of GELU's (of half the width).
   const double wide_attention =
       keeps_shares ? 7 * channels + 2 * heads * block_keys : 11 * channels;
-  block.widened_elements = tokens * (wide_attention - 2.5 * channels);
+  block.widened_elements = tokens * std::max(5 * channels, wide_attention - 6.5 * channels);
   return block;
 }
 

@@ -16,11 +16,11 @@ BlockStats linear_block(const std::string& name, std::int64_t inputs, std::int64
   block.forward_flops = 2 * in * out;
   // The output is kept by its ReLU and by the next layer; the head's by the loss.
   block.activation_elements = out;
-  // Beside the weight's gradient: that of the output, for which the output has gone, and that of
-  // the input. Before it, ReLU's backward holds gradients before and after it.
-  block.peak_temporary_elements = in;
-  block.between_temporary_elements = 2 * out;
-  block.widened_elements = in + out;
+  // Beside the weight's gradient: that of the output before and after ReLU, and that of the input.
+  block.peak_temporary_elements = 2 * out + in;
+  // fp16 widens input and output, and has no more of ReLU's than one of those two.
+  block.widened_elements = in;
+  block.makes_gradients_in_place = true;
   return block;
 }
 
@@ -38,9 +38,10 @@ ModelStats mlp_stats(const config::ModelSection& config, std::int64_t /*seq_len*
   }
   stats.blocks.push_back(linear_block("head", features, config.classes));
   stats.blocks.back().activation_fp32_bytes = 4;  // the loss keeps one logarithm a sample
-  stats.blocks.back().between_temporary_elements = static_cast<double>(config.classes);  // no ReLU
+  stats.blocks.back().peak_temporary_elements = static_cast<double>(config.classes + features);
   stats.blocks.front().cast_input_elements = static_cast<double>(config.inputs);
-  stats.blocks.front().peak_temporary_elements = 0;  // the batch needs no gradient
+  // The batch needs no gradient.
+  stats.blocks.front().peak_temporary_elements = 2 * static_cast<double>(config.width);
   return stats;
 }
 

@@ -39,6 +39,7 @@ struct BlockStats {
   // fp16 only: fp32 copies in backward's largest operator (model/products.h), of one sample, beside
   // peak_temporary_elements.
   double widened_elements = 0;
+  bool makes_gradients_in_place = false;  // fp32 matrices: gradient_place.h
   bool is_layer = false;  // one of the repeated blocks: recomputed as a whole, or a pipeline's step
   double input_elements = 0;  // of one sample: what full recomputation keeps, stages hand on
   std::vector<OperatorStats> operators{};

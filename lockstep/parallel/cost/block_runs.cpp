@@ -19,6 +19,7 @@ bool alike(const BlockRun& run, const BlockRun& next) {
   const BlockStats& b = *next.block;
   return a.is_layer == b.is_layer && a.input_elements == b.input_elements &&
          run.whole == next.whole && run.split == next.split && run.experts == next.experts &&
+         run.tables == next.tables &&
          std::equal(a.operators.begin(), a.operators.end(), b.operators.begin(), b.operators.end(),
                     [](const auto& x, const auto& y) { return size_of(x) == size_of(y); });
 }
@@ -27,7 +28,9 @@ BlockRun one(const BlockStats& block) {
   BlockRun run{&block, 1};
   for (const model::ParameterStats& parameter : block.parameters) {
     const auto count = static_cast<double>(parameter.count());
-    if (parameter.of_experts) {
+    if (parameter.is_table) {
+      run.tables += count;
+    } else if (parameter.of_experts) {
       run.experts += count;
     } else {
       (parameter.split == model::Split::none ? run.whole : run.split) += count;

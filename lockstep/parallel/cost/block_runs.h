@@ -14,6 +14,7 @@ struct BlockRun {
   double whole = 0;
   double split = 0;    // over tensor ranks
   double experts = 0;  // over tensor and expert ranks
+  double tables = 0;   // over Layout::tables; not exchanged as gradients are
 };
 
 [[nodiscard]] std::vector<BlockRun> block_runs(const model::ModelStats& model);

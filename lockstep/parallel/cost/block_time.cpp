@@ -14,6 +14,7 @@ struct Exchanged {
   double backward_sums = 0;  // gradients before column-split ones
   double gathered = 0;       // keys and values, from all context ranks
   double routed = 0;         // tokens to their experts, and back
+  double looked_up = 0;      // rows of tables that other ranks have
 };
 
 bool is_shared(const OperatorStats& op) {
@@ -41,6 +42,9 @@ Exchanged exchanged(const BlockRun& run, const OperatorSetting& setting) {
     add(sum, op, setting);
     splits = splits || (op.kind == OperatorKind::product && is_shared(op));
     looks_up = looks_up || op.kind == OperatorKind::embedding;
+    if (run.tables > 0 && op.kind == OperatorKind::embedding) {
+      sum.looked_up += op.m * op.n * setting.samples;
+    }
   }
   sum.backward_sums = sum.forward_sums;
   const double stream = run.block->input_elements * setting.samples / setting.context;
@@ -78,13 +82,17 @@ void add_exchange(BlockTime& time, const Exchanged& sum, const Layout& layout,
   const Group experts = group_of(layout.expert, layout.tensor, machine);
   const double route =
       collective_time(Collective::all_to_all, sum.routed * setting.element_bytes, experts, machine);
-  time.forward_comm_s += gather + route;
-  time.backward_comm_s += 2 * gather + route;
+  const Group tables = group_of(layout.tables, layout.tensor, machine);
+  const double rows = collective_time(Collective::all_to_all, sum.looked_up * setting.element_bytes,
+                                      tables, machine);
+  time.forward_comm_s += gather + route + rows;
+  time.backward_comm_s += 2 * gather + route + rows;
   const double bytes = setting.element_bytes;
   time.tensor_bytes = sent_bytes(Collective::all_reduce,
                                  (sum.forward_sums + sum.backward_sums) * bytes, layout.tensor) +
                       3 * sent_bytes(Collective::all_gather, sum.gathered * bytes, layout.context) +
-                      2 * sent_bytes(Collective::all_to_all, sum.routed * bytes, layout.expert);
+                      2 * sent_bytes(Collective::all_to_all, sum.routed * bytes, layout.expert) +
+                      2 * sent_bytes(Collective::all_to_all, sum.looked_up * bytes, layout.tables);
 }
 
 }  // namespace

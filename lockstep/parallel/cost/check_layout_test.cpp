@@ -108,11 +108,18 @@ TEST_F(CheckLayout, WantsExpertsForExpertRanks) {
   EXPECT_EQ(problems().size(), 2U) << to_text(problems());  // neither ranks nor experts
 }
 
-TEST_F(CheckLayout, RefusesSharedGradientsInAPipeline) {
-  layout_ = data_parallel(2, 2);
+TEST_F(CheckLayout, TakesSharedStatesInAPipelineAndKeepsThemGatheredOnlyThere) {
+  layout_ = data_parallel(2, 3);
   layout_.pipeline = 2;
   layout_.schedule = PipelineSchedule::one_f_one_b;
-  expect_one("LS-6105", "--zero", "--zero 1");
+  EXPECT_TRUE(problems().empty());
+  layout_.keeps_gathered = true;
+  EXPECT_TRUE(problems().empty());
+  layout_.zero = 1;
+  expect_one("LS-6105", "--keep-gathered", "--zero 2 or 3");
+  layout_ = data_parallel(2, 3);
+  layout_.keeps_gathered = true;
+  expect_one("LS-6105", "--keep-gathered", "--pipeline 2");
   layout_ = data_parallel(2, 4);
   expect_one("LS-6102", "--zero", "use 3");
 }

@@ -29,6 +29,7 @@ Saturated padded(Saturated count, std::int64_t unit) { return (count + (unit - 1
 struct Sizes {
   bool narrow = false;             // the compute type has 16 bits, beside fp32 masters
   bool widened = false;            // fp16: products are computed in fp32
+  bool in_place = false;           // a gradient is neither added to another, nor narrower
   std::int64_t compute_bytes = 4;  // of an element of the compute type
   Saturated flat;                  // elements of all parameters, each padded
   std::int64_t parameters = 0;     // how many
@@ -46,6 +47,7 @@ Sizes sizes_of(const Setting& setting, const ParallelPlan& plan) {
   Sizes s;
   s.narrow = setting.config.precision.compute != config::Dtype::fp32;
   s.widened = setting.config.precision.compute == config::Dtype::fp16;
+  s.in_place = !s.narrow && !plan.batch.ordered && plan.batch.leaves_per_rank() == 1;
   const ExchangeCost& exchange = exchange_cost(plan.exchange);
   const std::int64_t powersgd_rank = setting.config.parallel.powersgd_rank;
   s.compute_bytes = s.narrow ? kNarrowBytes : kFp32Bytes;
@@ -88,12 +90,15 @@ double kept_bytes(const model::BlockStats& block, const Sizes& s) {
 
 /// Gradients on their way into a bucket while a block runs backward, in elements: the largest one.
 /// A convolution's exists in the library's layout, in the usual one and in the weight's; with fp16
-/// all in fp32, of twice the bytes.
+/// all in fp32, of twice the bytes. Some blocks make those of matrices in their bucket.
 double transient_gradient(const model::BlockStats& block, const Sizes& s) {
   const double of_convolution = s.widened ? 2 * 3 : 3;
   double most = 0;
+  const bool in_place = block.makes_gradients_in_place && s.in_place;
   for (const model::ParameterStats& parameter : block.parameters) {
-    const double copies = parameter.shape.size() == 4 ? of_convolution : 1;
+    const std::size_t dims = parameter.shape.size();
+    if (in_place && dims == 2) continue;
+    const double copies = dims == 4 ? of_convolution : 1;
     most = std::max(most, copies * static_cast<double>(parameter.count()));
   }
   return most;
@@ -198,13 +203,27 @@ Saturated shared_gradient_bytes(const Setting& setting, const ParallelPlan& plan
   return s.sent / ranks * (ranks - 1) * gradient_buffers(plan);
 }
 
+/// The largest matrix's gradient on its way into a bucket: the next one takes its block.
+Saturated matrix_gradient_bytes(const model::ModelStats& model, const Sizes& s) {
+  if (s.in_place) return 0;
+  double most = 0;
+  for (const model::BlockStats& block : model.blocks) {
+    for (const model::ParameterStats& parameter : block.parameters) {
+      if (parameter.shape.size() != 2 || parameter.split == model::Split::vocab) continue;
+      most = std::max(most, static_cast<double>(parameter.count()));
+    }
+  }
+  return Saturated::of(most * static_cast<double>(s.compute_bytes + (s.widened ? kFp32Bytes : 0)));
+}
+
 /// The worker itself, freed blocks that the allocator keeps (memory/block_cache.h: an eighth of
 /// what is in use, but nothing frees more than the activations), code and workspaces of operators.
-Saturated runtime_bytes(const MemoryPlan& memory, const Sizes& s) {
+Saturated runtime_bytes(const MemoryPlan& memory, const model::ModelStats& model, const Sizes& s) {
   const std::int64_t in_use = memory.total();  // the runtime itself is still 0
   const std::int64_t kept = std::max(kLeastKeptBytes, in_use / 8);
+  const std::int64_t freed = memory.activations - matrix_gradient_bytes(model, s).value();
   const std::int64_t works = s.narrow && !s.widened ? kBf16WorkspaceBytes : kWorkspaceBytes;
-  return Saturated(kWorkerRuntimeBytes) + std::min(kept, memory.activations) +
+  return Saturated(kWorkerRuntimeBytes) + std::clamp<std::int64_t>(freed, 0, kept) +
          std::min(works, memory.activations);
 }
 
@@ -249,7 +268,8 @@ MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Siz
        batches * plan.batch.micro_batch * setting.model.input_bytes_per_sample + setting.data_bytes)
           .value();
   memory.communication = staging_bytes(plan, s).value();
-  memory.runtime = (runtime_bytes(memory, s) + shared_gradient_bytes(setting, plan, s)).value();
+  memory.runtime =
+      (runtime_bytes(memory, setting.model, s) + shared_gradient_bytes(setting, plan, s)).value();
   return memory;
 }
 

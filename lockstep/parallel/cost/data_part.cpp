@@ -59,7 +59,7 @@ double bucket_bytes(const MemoryStack& stack, double gradients) {
 
 void add(const StageSetting& s, AddedBytes& bytes) {
   const MemoryStack& stack = s.stack();
-  const bool whole = s.layout().zero < 2;  // every rank has all gradients
+  const bool whole = !s.layout().reduces_often();  // every rank has all gradients
   const double gradients = s.parameters.count() * s.recipe().reduce;
   // Stage 3 gathers them cast.
   if (s.layout().zero < 3) bytes.buffers += s.parameters.count() * s.recipe().casts;

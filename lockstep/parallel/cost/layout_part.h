@@ -52,6 +52,12 @@ struct LayoutPart {
 
 [[nodiscard]] std::span<const LayoutPart> layout_parts();
 
+// What sentences may name of a model.
+[[nodiscard]] bool has_operator(const model::ModelStats& model, model::OperatorKind kind);
+[[nodiscard]] bool has_layers(const model::ModelStats& model);
+/// Parameters of embedding tables; 0 = the model has none.
+[[nodiscard]] double table_parameters(const model::ModelStats& model);
+
 // The rows, each in a file of its name.
 [[nodiscard]] LayoutPart data_part();
 [[nodiscard]] LayoutPart zero_part();
@@ -59,6 +65,7 @@ struct LayoutPart {
 [[nodiscard]] LayoutPart pipeline_part();
 [[nodiscard]] LayoutPart expert_part();
 [[nodiscard]] LayoutPart context_part();
+[[nodiscard]] LayoutPart tables_part();
 [[nodiscard]] LayoutPart recompute_part();
 [[nodiscard]] LayoutPart offload_part();
 

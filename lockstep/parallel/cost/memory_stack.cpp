@@ -37,9 +37,11 @@ MemoryStack megatron(std::string_view name, bool keeps_outputs) {
 
 MemoryStack deepspeed(std::string_view name) {
   MemoryStack stack = pytorch(name,
-                              "DeepSpeed's defaults: stage3_max_live_parameters 1e9, "
-                              "reduce_bucket_size 5e8 elements");
+                              "DeepSpeed's defaults (deepspeed/runtime/zero/config.py): "
+                              "stage3_max_live_parameters 1e9, reduce_bucket_size 5e8, "
+                              "stage3_param_persistence_threshold 1e5 elements");
   stack.gathered_elements = 1e9;
+  stack.persistent_elements = 1e5;
   stack.bucket_bytes = 5e8 * 2;
   return stack;
 }
@@ -77,6 +79,7 @@ MemoryStack fugaku() {
 const auto& stacks() {
   static const auto rows = std::to_array<MemoryStack>({
       pytorch("PyTorch", "PyTorch 2: torch.distributed.fsdp, DistributedDataParallel"),
+      pytorch("PyTorch DDP", "PyTorch 2: DistributedDataParallel"),
       pytorch("PyTorch FSDP", "PyTorch 2: torch.distributed.fsdp"),
       pytorch("llm-foundry FSDP", "PyTorch 2: torch.distributed.fsdp"),
       pytorch("Llama 3 paper", "arXiv:2407.21783, section 3.3.2"),

@@ -35,6 +35,7 @@ struct MemoryStack {
   GradientExchange exchange = GradientExchange::bucketed;
   double bucket_bytes = 0;  // of gradients on their way; 0 = all of them, or a layer's with ZeRO
   double gathered_elements = 0;    // ZeRO-3: most weights at once; 0 = two blocks and the ends
+  double persistent_elements = 0;  // ZeRO-3: parameters of at most so many stay whole
   bool activations_alone = false;  // a paper's formula: layers only, no working memory
 };
 

@@ -117,6 +117,39 @@ TEST(Memory, HasASecondCopyOfGradientsInDdpsBuckets) {
   EXPECT_EQ(bytes(0, "Megatron-Core 0.8"), 0);
 }
 
+/// What stage 0 of two holds, with eight equal layers over two stages and four data ranks.
+MemoryPlan of_stage(int zero, bool keeps_gathered, std::int64_t micro_batches = 8) {
+  static const auto model = model::architecture_stats(gpt(8, 64, 4, 32));
+  Layout layout = data_parallel(4, zero);
+  layout.pipeline = 2;
+  layout.schedule = PipelineSchedule::one_f_one_b;
+  layout.accumulation = micro_batches;
+  layout.keeps_gathered = keeps_gathered;
+  return predict_memory(model, layout, *find_recipe("bf16")).device;
+}
+
+TEST(Memory, OfSharedStatesInAPipelineIsAShareOfTheStage) {
+  const MemoryPlan plain = of_stage(1, false);
+  const MemoryPlan gradients = of_stage(2, false);
+  const MemoryPlan all = of_stage(3, false);
+  EXPECT_NEAR(gradients.gradients, plain.gradients / 4.0, 1);
+  EXPECT_EQ(gradients.parameters, plain.parameters);
+  EXPECT_NEAR(all.parameters, plain.parameters / 4.0, 1);
+  EXPECT_EQ(all.optimizer, plain.optimizer);
+  // What is gathered at once is of this stage's layers, however many micro-batches there are.
+  EXPECT_LT(all.buffers - gradients.buffers, plain.parameters);
+  EXPECT_EQ(of_stage(3, false, 64).buffers, all.buffers);
+}
+
+TEST(Memory, ThatStaysGatheredForAStepIsWhole) {
+  const MemoryPlan plain = of_stage(1, false);
+  const MemoryPlan kept = of_stage(3, true);
+  EXPECT_EQ(kept.gradients, plain.gradients);
+  EXPECT_NEAR(kept.parameters, plain.parameters / 4.0, 1);
+  EXPECT_EQ(kept.buffers - plain.buffers, plain.parameters) << "bf16 weights, gathered";
+  EXPECT_GT(kept.total(), plain.total()) << "it saves nothing within a step";
+}
+
 TEST(Memory, HasCastWeightsBesideWholeOnes) {
   const auto model = model::architecture_stats(gpt(8, 64, 4, 32));
   const auto buffers = [&](const char* recipe) {

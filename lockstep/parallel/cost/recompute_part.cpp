@@ -7,20 +7,29 @@
 namespace lockstep::parallel {
 namespace {
 
-void assume(const ActivationSetting& s, std::vector<std::string>& sentences) {
+std::string recomputed(const ActivationSetting& s, bool attends) {
   switch (s.layout.recompute) {
-    case Recompute::none:
-      sentences.emplace_back("backward finds all that forward computed (no recomputation)");
-      break;
     case Recompute::selective:
-      sentences.emplace_back("attention's scores are computed again in backward");
-      break;
+      if (attends) return "attention's scores are computed again in backward";
+      return "nothing is computed again: selective recomputation is of a kind of layer that this "
+             "model has not";
     case Recompute::full:
-      sentences.emplace_back("of each layer only its input is kept; it is computed again");
+      if (has_layers(s.model)) {
+        return "of each layer only its input is kept; it is computed again";
+      }
+      return "nothing is computed again: this model is no stack of layers";
+    case Recompute::none:
       break;
   }
-  sentences.emplace_back(s.layout.flash_attention ? "flash attention keeps no scores"
-                                                  : "attention makes its scores whole");
+  return "backward finds all that forward computed (no recomputation)";
+}
+
+void assume(const ActivationSetting& s, std::vector<std::string>& sentences) {
+  const bool attends = has_operator(s.model, model::OperatorKind::attention);
+  sentences.push_back(recomputed(s, attends));
+  if (attends && !s.layout.flash_attention) {
+    sentences.emplace_back("attention makes its scores whole");
+  }
 }
 
 }  // namespace

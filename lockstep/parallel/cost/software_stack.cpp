@@ -38,7 +38,8 @@ constexpr SoftwareStack megatron_core() {
   stack.exposed_forward = 0.5;
   stack.exposed_backward = 0.5;
   stack.exposed_sequence_backward = 0.5;
-  stack.exposed_data = 0.1;
+  // megatron/core/distributed/distributed_data_parallel.py: bucket_size
+  stack.buckets = {true, 0, 40e6, 1e6, true};
   return stack;
 }
 
@@ -68,6 +69,25 @@ constexpr SoftwareStack pytorch_fsdp() {
       "torch/utils/checkpoint.py, early_stop: non-reentrant recomputation ends with what backward "
       "needs";
   stack.skips_last_product = true;
+  stack.buckets = {.beside_backward = true, .gathers_beside_forward = true};
+  return stack;
+}
+
+constexpr SoftwareStack pytorch_ddp() {
+  SoftwareStack stack = pytorch_fsdp();
+  stack.name = "PyTorch DDP";
+  stack.source = "torch/nn/parallel/distributed.py: bucket_cap_mb 25; arXiv:2006.15704";
+  stack.buckets = {.beside_backward = true, .bytes = 25.0 * 1024 * 1024};
+  return stack;
+}
+
+constexpr SoftwareStack deepspeed(std::string_view name, bool overlaps) {
+  SoftwareStack stack = pytorch_fsdp();
+  stack.name = name;
+  stack.source =
+      "DeepSpeed's defaults: reduce_bucket_size 5e8 elements; overlap_comm true with "
+      "stage 3 alone";
+  stack.buckets = {.beside_backward = overlaps, .elements = 5e8};
   return stack;
 }
 
@@ -94,8 +114,17 @@ constexpr SoftwareStack fugaku() {
   return stack;
 }
 
-constexpr std::array kStacks{megatron_2021(),  megatron_2022(), megatron_core(), llama_3(),
-                             zero_3_of_2021(), pytorch_fsdp(),  llm_foundry(),   fugaku()};
+constexpr std::array kStacks{megatron_2021(),
+                             megatron_2022(),
+                             megatron_core(),
+                             llama_3(),
+                             zero_3_of_2021(),
+                             pytorch_fsdp(),
+                             pytorch_ddp(),
+                             deepspeed("DeepSpeed", false),
+                             deepspeed("DeepSpeed with overlap_comm", true),
+                             llm_foundry(),
+                             fugaku()};
 
 }  // namespace
 
@@ -105,6 +134,11 @@ const SoftwareStack* find_stack(std::string_view name) {
   const auto* row = std::find_if(kStacks.begin(), kStacks.end(),
                                  [&](const SoftwareStack& stack) { return stack.name == name; });
   return row == kStacks.end() ? nullptr : row;
+}
+
+const SoftwareStack& usual_stack(const Layout& layout) {
+  if (layout.tensor > 1 || layout.pipeline > 1) return usual_stack(true);
+  return *find_stack(layout.zero > 0 ? "PyTorch FSDP" : "PyTorch DDP");
 }
 
 const SoftwareStack& usual_stack(bool splits_layers) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "lockstep/parallel/plan/layout.h"
+
 namespace lockstep::parallel {
 
 /// What the one constant of a stack multiplies. A stack of fewer than three published rows has
@@ -14,6 +16,16 @@ enum class StackConstant : std::uint8_t {
   device_time,  // of all operators
   gather_rate,  // of what a device receives while parameters are gathered
   hand_over,    // of what a pipeline stage hands to the next
+};
+
+/// How gradients are grouped that are exchanged beside backward.
+struct GradientBuckets {
+  bool beside_backward = false;  // else all of them behind the last backward
+  double bytes = 0;              // of a bucket as it travels; 0 = by elements
+  double elements = 0;           // of a bucket; 0 = a layer each
+  double elements_a_rank = 0;    // and at least so many for each data rank
+  /// Updated weights of ZeRO 1 and 2 are gathered beside the next forward.
+  bool gathers_beside_forward = false;
 };
 
 struct SoftwareStack {
@@ -28,7 +40,7 @@ struct SoftwareStack {
   double exposed_forward = 1;
   double exposed_backward = 1;
   double exposed_sequence_backward = 1;
-  double exposed_data = 1;          // of the data ranks' exchange after the last backward
+  GradientBuckets buckets{};
   bool linear_exchange = false;     // data ranks add up in one place (MPI on CPUs)
   bool flat_gather = false;         // parameters reach each device through its own network card
   bool skips_last_product = false;  // recomputation stops before it: nothing needs its result
@@ -41,7 +53,8 @@ struct SoftwareStack {
 /// Null when there is none of that name.
 [[nodiscard]] const SoftwareStack* find_stack(std::string_view name);
 /// What plans assume where nobody names a stack: today's usual, "Megatron-Core 0.8" with tensor or
-/// pipeline ranks, else "PyTorch FSDP".
+/// pipeline ranks, else "PyTorch FSDP" where states are shared and "PyTorch DDP" where not.
+[[nodiscard]] const SoftwareStack& usual_stack(const Layout& layout);
 [[nodiscard]] const SoftwareStack& usual_stack(bool splits_layers);
 
 }  // namespace lockstep::parallel

@@ -14,6 +14,11 @@ double at_least_one(std::int64_t ranks) {
 
 void add(const model::ParameterStats& parameter, const Layout& layout, DeviceParameters& sum) {
   const double elements = elements_on_device(parameter, layout);
+  if (parameter.is_table) {
+    sum.table += elements;
+    sum.table_rows += elements / static_cast<double>(parameter.shape.back());
+    return;
+  }
   (parameter.of_experts ? sum.expert : sum.dense) += elements;
 }
 
@@ -49,8 +54,9 @@ void add_states(double parameters, double ranks, const Layout& layout,
     states.parameters += parameters * recipe.compute / at_least_one(layout.secondary_shard);
   }
   const Offload optimizer = layout.offload_optimizer;
-  const Offload gradients = layout.zero >= 2 ? optimizer : Offload::none;
-  place(spread(recipe.gradients, 2), gradients, states.gradients, states);
+  const Offload gradients = layout.reduces_often() ? optimizer : Offload::none;
+  const double own = layout.reduces_often() ? 1 / ranks : 1;
+  place(parameters * own * recipe.gradients, gradients, states.gradients, states);
   place(spread(recipe.main_gradients, 1), optimizer, states.gradients, states);
   place(spread(recipe.masters, 1), optimizer, states.masters, states);
   place(spread(recipe.moments, 1), optimizer, states.moments, states);
@@ -60,6 +66,10 @@ void add_states(double parameters, double ranks, const Layout& layout,
 
 double elements_on_device(const model::ParameterStats& parameter, const Layout& layout) {
   auto elements = static_cast<double>(parameter.count());
+  if (parameter.is_table) {
+    const auto rows = static_cast<double>(parameter.shape.front());
+    return elements / rows * std::ceil(rows / at_least_one(layout.tables));
+  }
   if (parameter.split == model::Split::vocab) {  // its rows need not be divisible
     const auto rows = static_cast<double>(parameter.shape.front());
     return elements / rows * std::ceil(rows / at_least_one(layout.tensor));
@@ -92,6 +102,11 @@ StateBytes state_bytes(const DeviceParameters& parameters, const Layout& layout,
   StateBytes states;
   add_states(parameters.dense, state_ranks(layout, false), layout, recipe, states);
   add_states(parameters.expert, state_ranks(layout, true), layout, recipe, states);
+  // TorchRec with FBGEMM's kernels: fp32 rows, changed in backward by row-wise Adagrad, which keeps
+  // one number a row (docs.pytorch.org/torchrec: EmbOptimType.EXACT_ROWWISE_ADAGRAD).
+  constexpr double kFp32Bytes = 4;
+  states.parameters += kFp32Bytes * parameters.table;
+  states.moments += kFp32Bytes * parameters.table_rows;
   return states;
 }
 

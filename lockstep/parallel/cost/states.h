@@ -9,6 +9,8 @@ namespace lockstep::parallel {
 struct DeviceParameters {
   double dense = 0;
   double expert = 0;  // of expert-parallel ranks: fewer ranks have the same ones
+  double table = 0;   // of embedding tables, which no gradient buffer and no cast has
+  double table_rows = 0;
   [[nodiscard]] double count() const { return dense + expert; }
 };
 

@@ -4,6 +4,7 @@
 
 #include "lockstep/parallel/cost/block_time.h"
 #include "lockstep/parallel/cost/collective_time.h"
+#include "lockstep/parallel/cost/pipeline_time.h"
 #include "lockstep/parallel/cost/stage_split.h"
 
 namespace lockstep::parallel {
@@ -27,10 +28,16 @@ struct Stage {
   double gather_s = 0;       // exposed, of ZeRO-3
   double forward_all_s = 0;  // of forward alone, exchange included
   double hand_over_s = 0;
+  double forward_tensor_s = 0;  // part of tensor_comm_s
+  double forward_gather_s = 0;  // of ZeRO-3, hidden or not
+  double backward_gather_s = 0;
   double parameters = 0;
   double tensor_bytes = 0;
   double gathered_bytes = 0;
   double hand_over_bytes = 0;
+  // In backward's order; blocks have none.
+  std::vector<GradientPart> gradients{};
+  std::vector<GradientPart> weights{};
 
   [[nodiscard]] double total_s() const {
     return forward_s + backward_s + recompute_s + tensor_comm_s + gather_s + hand_over_s;
@@ -43,11 +50,36 @@ struct Stage {
     tensor_comm_s += count * block.tensor_comm_s;
     gather_s += count * block.gather_s;
     forward_all_s += count * block.forward_all_s;
+    forward_tensor_s += count * block.forward_tensor_s;
+    forward_gather_s += count * block.forward_gather_s;
+    backward_gather_s += count * block.backward_gather_s;
     parameters += count * block.parameters;
     tensor_bytes += count * block.tensor_bytes;
     gathered_bytes += count * block.gathered_bytes;
   }
 };
+
+double bytes_of(const std::vector<GradientPart>& parts) {
+  double bytes = 0;
+  for (const GradientPart& part : parts) bytes += static_cast<double>(part.count) * part.bytes;
+  return bytes;
+}
+
+/// The last micro-batch of each chunk is followed by those of the other micro-batches that go
+/// through the pipeline with it.
+BucketQueue last_pass(const std::vector<GradientPart>& parts, const ExchangePrice& price,
+                      double bucket_bytes, double behind_s, double pace_s, const Layout& layout) {
+  BucketQueue queue(price, bucket_bytes);
+  const auto together = std::min<std::int64_t>(layout.pipeline, layout.accumulation);
+  int left = layout.chunks;
+  for (const std::vector<GradientPart>& chunk : cut_by_time(parts, layout.chunks)) {
+    for (const GradientPart& part : chunk) queue.add(part);
+    queue.flush();
+    queue.wait_until(queue.clock_s() + behind_s);
+    if (--left > 0) queue.wait_until(queue.clock_s() + static_cast<double>(together - 1) * pace_s);
+  }
+  return queue;
+}
 
 class StepClock {
  public:
@@ -73,11 +105,54 @@ class StepClock {
       for (const StagePart& part : parts) {
         stage.add(blocks[part.run], static_cast<double>(part.count));
       }
-      stages.push_back(stage);
+      add_gradients(stage, blocks, parts);
+      stages.push_back(std::move(stage));
     }
     const double handed_over = hand_over_elements(runs);
     for (Stage& stage : stages) add_hand_over(stage, handed_over);
     return stages;
+  }
+
+  [[nodiscard]] StageTime stage_time(const Stage& stage) const {
+    StageTime time;
+    time.forward_s = stage.forward_all_s;
+    time.backward_s = stage.total_s() - stage.forward_all_s - stage.hand_over_s;
+    time.hand_over_s = stage.hand_over_s;
+    time.forward_tensor_s = stage.forward_tensor_s;
+    time.backward_tensor_s = stage.tensor_comm_s - stage.forward_tensor_s;
+    time.forward_gather_s = stage.forward_gather_s;
+    time.backward_gather_s = stage.backward_gather_s;
+    time.optimizer_s = optimizer_time(stage.parameters);
+    time.gradients = stage.gradients;
+    time.weights = stage.weights;
+    return time;
+  }
+
+  /// Stage 2 has no room for sums of whole gradients: it reduces behind every micro-batch, unless
+  /// they stay whole for a step.
+  [[nodiscard]] DataExchange exchange() const {
+    DataExchange exchange;
+    if (layout_.gathers_often() || layout_.replicas() <= 1) return exchange;
+    const GradientBuckets& buckets = stack_.buckets;
+    const Group group = group_of(layout_.replicas(), layout_.tensor, machine_);
+    const Algorithm how = stack_.linear_exchange ? Algorithm::linear : Algorithm::best;
+    exchange.reduce = {Collective::all_reduce, group, &machine_, how};
+    exchange.beside_backward = buckets.beside_backward;
+    exchange.each_micro_batch = layout_.zero == 2 && layout_.pipeline == 1;
+    const double elements =
+        buckets.elements > 0
+            ? std::max(buckets.elements,
+                       buckets.elements_a_rank * static_cast<double>(layout_.replicas()))
+            : 0;
+    exchange.bucket_bytes = buckets.bytes > 0 ? buckets.bytes : elements * recipe_.reduce;
+    if (reduces_beside()) exchange.reduce.machine = nullptr;  // done; weights are left
+    const bool whole = layout_.zero == 0 || !exchange.beside_backward;
+    if (whole && !reduces_beside()) return exchange;
+    exchange.reduce.collective = Collective::reduce_scatter;
+    exchange.gather = {Collective::all_gather, group, &machine_, how};
+    exchange.beside_forward = buckets.gathers_beside_forward;
+    exchange.weight_bucket_bytes = elements * recipe_.compute;
+    return exchange;
   }
 
  private:
@@ -105,7 +180,8 @@ class StepClock {
     stage.tensor_bytes = block.tensor_bytes;
     stage.parameters = block.parameters;
     stage.forward_all_s = block.forward_all_s();
-    if (layout_.zero >= 3) add_gather(stage, block, run.block->is_layer);
+    stage.forward_tensor_s = block.forward_comm_s;
+    if (layout_.gathers_often() || reduces_beside()) add_gather(stage, block, run.block->is_layer);
     return stage;
   }
 
@@ -123,18 +199,40 @@ class StepClock {
                            machine_);
   }
 
+  /// Stage 2 in a pipeline: each backward has its part of the exchange, as with stage 3.
+  [[nodiscard]] bool reduces_beside() const {
+    return layout_.zero == 2 && layout_.pipeline > 1 && layout_.reduces_often();
+  }
+
   void add_gather(Stage& stage, const BlockTime& block, bool is_layer) const {
     const double weights = block.parameters * recipe_.compute;
     const double gradients = block.parameters * recipe_.reduce;
-    const double gather = gather_time(Collective::all_gather, weights);
+    const double gather =
+        layout_.gathers_often() ? gather_time(Collective::all_gather, weights) : 0;
     const double reduce = gather_time(Collective::reduce_scatter, gradients);
-    stage.gathered_bytes = 2 * sent_bytes(Collective::all_gather, weights, shard_ranks()) +
-                           sent_bytes(Collective::reduce_scatter, gradients, shard_ranks());
+    stage.forward_gather_s = gather;
+    stage.backward_gather_s = gather + reduce;
+    stage.gathered_bytes = sent_bytes(Collective::reduce_scatter, gradients, shard_ranks());
+    if (layout_.gathers_often()) {
+      stage.gathered_bytes += 2 * sent_bytes(Collective::all_gather, weights, shard_ranks());
+    }
     const double forward =
         is_layer ? beside(block.forward_all_s(), gather) : constants_.gather_cost * gather;
     stage.forward_all_s += forward;
     stage.gather_s = forward + (is_layer ? beside(block.backward_all_s(), gather + reduce)
                                          : constants_.gather_cost * (gather + reduce));
+  }
+
+  void add_gradients(Stage& stage, const std::vector<Stage>& blocks,
+                     const std::vector<StagePart>& parts) const {
+    if (layout_.gathers_often() || layout_.replicas() <= 1) return;
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+      const Stage& block = blocks[part->run];
+      const double backward = block.total_s() - block.forward_all_s;
+      stage.gradients.push_back({part->count, backward, block.parameters * recipe_.reduce});
+      stage.weights.push_back(
+          {part->count, block.forward_all_s, block.parameters * recipe_.compute});
+    }
   }
 
   /// What a layer gets is what the stage before handed over.
@@ -178,42 +276,84 @@ class StepClock {
     time.recompute_s = times * slowest.recompute_s;
     time.tensor_comm_s = times * slowest.tensor_comm_s;
     time.pipeline_comm_s = times * slowest.hand_over_s;
-    double all = -slowest.total_s();
     double parameters = 0;
-    for (const Stage& stage : stages) {
-      all += stage.total_s();
-      parameters = std::max(parameters, stage.parameters);
-    }
-    time.bubble_s = all / static_cast<double>(layout_.chunks);
+    for (const Stage& stage : stages) parameters = std::max(parameters, stage.parameters);
+    time.bubble_s = pipeline_time(stages) - times * slowest.total_s();
     time.tensor_bytes = times * slowest.tensor_bytes;
     time.pipeline_bytes = times * slowest.hand_over_bytes;
     time.exposed_data_comm_s = times * slowest.gather_s;
     time.data_bytes = times * slowest.gathered_bytes;
-    if (layout_.zero < 3) add_data_exchange(time, parameters);
-    time.optimizer_s = optimizer_time(parameters);
+    add_end(time, stages, exchange());
+    if (!layout_.gathers_often()) time.data_bytes += exchanged_bytes(parameters, exchange());
     time.step_s = time.forward_s + time.backward_s + time.recompute_s + time.tensor_comm_s +
                   time.pipeline_comm_s + time.exposed_data_comm_s + time.bubble_s +
                   time.optimizer_s;
     return time;
   }
 
-  /// Of all gradients, in all_reduces. Stage 2 has no room for sums of whole gradients: it reduces
-  /// (half of an all_reduce) behind every micro-batch, and gathers once. In a pipeline they are
-  /// summed first (Llama 3's row goes by that).
-  [[nodiscard]] double exchanges() const {
-    const bool each_time = layout_.zero == 2 && layout_.pipeline == 1;
-    return each_time ? (static_cast<double>(layout_.accumulation) + 1) / 2 : 1;
+  [[nodiscard]] double pipeline_time(const std::vector<Stage>& stages) const {
+    std::vector<PassTime> passes;
+    for (const Stage& stage : stages) {
+      const double backward = stage.total_s() - stage.forward_all_s - stage.hand_over_s;
+      passes.push_back(
+          {stage.forward_all_s + stage.hand_over_s / 2, backward + stage.hand_over_s / 2});
+    }
+    return parallel::pipeline_time(passes, layout_);
   }
 
-  void add_data_exchange(TimePrediction& time, double parameters) const {
+  [[nodiscard]] StepPace pace_of(const std::vector<Stage>& stages) const {
+    StepPace pace;
+    double both = 0;
+    for (const Stage& stage : stages) {
+      const double forward = stage.forward_all_s + stage.hand_over_s / 2;
+      pace.forward_s = std::max(pace.forward_s, forward);
+      pace.backward_s = std::max(pace.backward_s, stage.total_s() - forward);
+      both = std::max(both, stage.total_s());
+    }
+    pace.reduce_s = layout_.schedule == PipelineSchedule::gpipe ? pace.backward_s : both;
+    return pace;
+  }
+
+  /// Behind the last backward: the exchange that is left, and the optimizer, of the stage that ends
+  /// last. A stage ends its backward earlier than the first one by those of the stages between, and
+  /// begins as much later.
+  void add_end(TimePrediction& time, const std::vector<Stage>& stages,
+               const DataExchange& exchange) const {
+    double later_s = 0;
+    double earlier_s = 0;
+    double end_s = 0;
+    double reduce_s = 0;
+    double gather_s = 0;
+    const StepPace pace = pace_of(stages);
+    for (const Stage& stage : stages) {
+      const StageTime own = stage_time(stage);
+      const StageExchange exposed = stage_exchange(own, exchange, layout_, pace);
+      const double end = exposed.reduce_s + own.optimizer_s - earlier_s;
+      if (end > end_s) {
+        end_s = end;
+        reduce_s = std::max(0.0, exposed.reduce_s - earlier_s);
+      }
+      gather_s = std::max(gather_s, exposed.gather_s - later_s);
+      earlier_s += (own.backward_s + own.hand_over_s / 2) / layout_.chunks;
+      later_s += (own.forward_s + own.hand_over_s / 2) / layout_.chunks;
+    }
+    time.exposed_data_comm_s += reduce_s + gather_s;
+    time.optimizer_s = end_s - reduce_s;
+  }
+
+  /// That a rank sends.
+  [[nodiscard]] double exchanged_bytes(double parameters, const DataExchange& exchange) const {
     const std::int64_t ranks = layout_.replicas();
-    const double bytes = parameters * recipe_.reduce;
-    const Group group = group_of(ranks, layout_.tensor, machine_);
-    const Algorithm how = stack_.linear_exchange ? Algorithm::linear : Algorithm::best;
-    const double exchange = collective_time(Collective::all_reduce, bytes, group, machine_, how);
-    const double times = exchanges();
-    time.exposed_data_comm_s += times * stack_.exposed_data * exchange;
-    time.data_bytes += times * sent_bytes(Collective::all_reduce, bytes, ranks);
+    const double gradients = parameters * recipe_.reduce;
+    const double times = exchange.each_micro_batch ? static_cast<double>(layout_.accumulation) : 1;
+    if (exchange.reduce.machine == nullptr) {
+      return sent_bytes(Collective::all_gather, parameters * recipe_.compute, ranks);
+    }
+    if (exchange.reduce.collective == Collective::reduce_scatter) {
+      return times * sent_bytes(Collective::reduce_scatter, gradients, ranks) +
+             sent_bytes(Collective::all_gather, parameters * recipe_.compute, ranks);
+    }
+    return (times + 1) / 2 * sent_bytes(Collective::all_reduce, gradients, ranks);
   }
 
   [[nodiscard]] double optimizer_time(double parameters) const {
@@ -256,22 +396,53 @@ void add_rates(TimePrediction& time, const model::ModelStats& model, const Layou
 
 }  // namespace
 
+StageExchange stage_exchange(const StageTime& stage, const DataExchange& exchange,
+                             const Layout& layout, const StepPace& pace) {
+  StageExchange exposed;
+  const bool reduces = exchange.reduce.machine != nullptr;
+  const auto micro_batches = static_cast<double>(layout.accumulation);
+  const double behind_s = stage.hand_over_s / 2 / layout.chunks;
+  if (reduces && !exchange.beside_backward) {
+    const double times = exchange.each_micro_batch ? (micro_batches + 1) / 2 : 1;
+    exposed.reduce_s = times * exchange.reduce.seconds(bytes_of(stage.gradients));
+    return exposed;
+  }
+  if (reduces) {
+    const BucketQueue queue = last_pass(stage.gradients, exchange.reduce, exchange.bucket_bytes,
+                                        behind_s, pace.backward_s / layout.chunks, layout);
+    exposed.reduce_s = queue.exposed_s();
+    if (exchange.each_micro_batch) {  // each adds what does not end before the next
+      exposed.reduce_s += (micro_batches - 1) * std::max(0.0, queue.busy_s() - pace.reduce_s);
+    }
+  }
+  if (exchange.gather.machine == nullptr) return exposed;
+  if (!exchange.beside_forward) {
+    exposed.gather_s = exchange.gather.seconds(bytes_of(stage.weights));
+    return exposed;
+  }
+  const BucketQueue queue = last_pass(stage.weights, exchange.gather, exchange.weight_bucket_bytes,
+                                      behind_s, pace.forward_s / layout.chunks, layout);
+  // What the first micro-batch does not hide, the next ones do: the published run of this kind
+  // (Megatron-Core, 16B) shows no more.
+  const double later = exchange.each_micro_batch ? 0 : (micro_batches - 1) * stage.forward_s;
+  exposed.gather_s = std::max(0.0, queue.exposed_s() - later);
+  return exposed;
+}
+
 TimePrediction time_parts(const std::vector<BlockRun>& runs, const Layout& layout,
                           const PrecisionRecipe& recipe, const Machine& machine,
                           const SoftwareStack& stack, const TimeConstants& constants) {
   return StepClock(layout, recipe, machine, stack, constants).step(runs);
 }
 
-std::vector<StageTime> stage_times(const std::vector<BlockRun>& runs, const Layout& layout,
-                                   const PrecisionRecipe& recipe, const Machine& machine,
-                                   const SoftwareStack& stack, const TimeConstants& constants) {
-  std::vector<StageTime> times;
+StepParts step_parts(const std::vector<BlockRun>& runs, const Layout& layout,
+                     const PrecisionRecipe& recipe, const Machine& machine,
+                     const SoftwareStack& stack, const TimeConstants& constants) {
   const StepClock clock(layout, recipe, machine, stack, constants);
-  for (const Stage& stage : clock.stages_of(runs)) {
-    const double backward = stage.total_s() - stage.forward_all_s - stage.hand_over_s;
-    times.push_back({stage.forward_all_s, backward, stage.hand_over_s});
-  }
-  return times;
+  StepParts parts;
+  parts.exchange = clock.exchange();
+  for (const Stage& stage : clock.stages_of(runs)) parts.stages.push_back(clock.stage_time(stage));
+  return parts;
 }
 
 TimePrediction predict_time(const model::ModelStats& model, const Layout& layout,

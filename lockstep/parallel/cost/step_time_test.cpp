@@ -70,6 +70,28 @@ TEST(StepTime, OfSharedGradientsReducesThemBehindEveryMicroBatch) {
   EXPECT_DOUBLE_EQ(c.predict().data_bytes, once.data_bytes);
 }
 
+TEST(StepTime, OfSharedStatesInAPipelineExchangesThemForEachMicroBatch) {
+  Case c;
+  c.layout.data = 8;
+  c.layout.pipeline = 2;
+  c.layout.schedule = PipelineSchedule::one_f_one_b;
+  c.layout.accumulation = 16;
+  c.layout.zero = 3;
+  const TimePrediction often = c.predict();
+  c.layout.keeps_gathered = true;
+  const TimePrediction once = c.predict();
+  // Of the stage that takes longest; what is exchanged once is that of the one with most
+  // parameters.
+  EXPECT_NEAR(often.data_bytes / (16 * 1.5 * once.data_bytes), 1, 0.1);
+  EXPECT_GT(often.step_s, once.step_s);
+  c.layout.keeps_gathered = false;
+  c.layout.zero = 2;
+  const TimePrediction reduced = c.predict();
+  EXPECT_NEAR(reduced.data_bytes / (17.0 / 2 * once.data_bytes), 1, 0.1) << "weights once a step";
+  c.layout.zero = 1;
+  EXPECT_DOUBLE_EQ(c.predict().data_bytes, once.data_bytes);
+}
+
 /// Layers that are all alike and nothing else, so that stages are equal.
 model::ModelStats layers_alone(std::int64_t layers) {
   model::ModelStats stats = gpt(layers, 4096);

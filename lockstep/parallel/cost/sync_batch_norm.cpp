@@ -4,7 +4,7 @@
 
 #include "lockstep/base/saturated.h"
 #include "lockstep/comm/shm/standard_layout.h"
-#include "lockstep/parallel/cost/rates.h"
+#include "lockstep/parallel/cost/run_time.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -42,8 +42,7 @@ void estimate_sync_batch_norm(const Setting& setting, ParallelPlan& plan) {
   plan.comm_bytes_per_step = (Saturated(plan.comm_bytes_per_step) + bytes).value();
   const auto exchanges = static_cast<double>((layers * 2 * leaves).value());
   const double waits_s =
-      (exchanges * kSharedLatencyS + static_cast<double>(bytes.value()) / kSharedBytesPerS) *
-      rank_rates(setting).crowding;
+      exchanges * exchange_time(setting, static_cast<double>(bytes.value()) / exchanges);
   plan.exposed_comm_s += waits_s;
   plan.step_s += waits_s;
 }

@@ -71,9 +71,14 @@ void add(const StageSetting& s, AddedBytes& bytes) {
 
 void assume(const ActivationSetting& s, std::vector<std::string>& sentences) {
   if (s.layout.tensor <= 1 || s.layout.sequence) return;
-  sentences.emplace_back(
-      "norms and dropout stand on every tensor rank whole (no sequence "
-      "parallelism)");
+  const bool norms = has_operator(s.model, model::OperatorKind::norm);
+  const bool drops = has_operator(s.model, model::OperatorKind::dropout);
+  if (!norms && !drops) return;
+  const char* what = norms && drops ? "norms and dropout stand"
+                     : norms        ? "norms stand"
+                                    : "dropout stands";
+  sentences.push_back(what + std::string(" on every tensor rank whole") +
+                      (s.model.counts_tokens ? " (no sequence parallelism)" : ""));
 }
 
 }  // namespace

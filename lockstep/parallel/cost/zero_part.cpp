@@ -18,12 +18,11 @@ void check_stage(const Layout& layout, std::vector<Problem>& problems) {
                         std::string("use ") + (layout.zero < 0 ? "0" : "3") +
                             ": 1 shares the optimizer, 2 and gradients, 3 and parameters"});
   }
-  if (layout.zero >= 2 && layout.pipeline > 1) {
-    problems.push_back({"LS-6105", "--zero",
-                        "stage " + std::to_string(layout.zero) + " with --pipeline " +
-                            std::to_string(layout.pipeline) +
-                            " would reduce or gather again for every micro-batch",
-                        "use --zero 1, or --pipeline 1"});
+  if (layout.keeps_gathered && (layout.zero < 2 || layout.pipeline < 2)) {
+    const std::string missing = layout.pipeline < 2 ? "--pipeline 2 or more" : "--zero 2 or 3";
+    problems.push_back({"LS-6105", "--keep-gathered",
+                        "is of what --zero 2 or 3 share in a pipeline",
+                        "use " + missing + ", or drop it"});
   }
 }
 
@@ -53,39 +52,61 @@ void check(const LayoutQuestion& q, std::vector<Problem>& problems) {
   check_shards(q.layout, problems);
 }
 
-/// Elements of the largest layer and of all blocks that are none, on a device when gathered.
+/// Elements of a stage's largest layer and of all its blocks that are none, when gathered.
 struct Gathered {
   double layer = 0;
   double ends = 0;
   double all = 0;
+  double small = 0;  // of parameters that the stack leaves whole
 };
+
+void add(const StageSetting& s, const model::BlockStats& block, Gathered& sum) {
+  double elements = 0;
+  for (const model::ParameterStats& parameter : block.parameters) {
+    if (parameter.is_table) continue;  // nobody gathers it
+    const double own = elements_on_device(parameter, s.layout());
+    elements += own;
+    if (own <= s.stack().persistent_elements) sum.small += own;
+  }
+  if (block.is_layer) sum.layer = std::max(sum.layer, elements);
+  if (!block.is_layer) sum.ends += elements;
+  sum.all += elements;
+}
 
 Gathered gathered(const StageSetting& s) {
   Gathered sum;
-  for (const model::BlockStats& block : s.activations.model.blocks) {
-    double elements = 0;
-    for (const model::ParameterStats& parameter : block.parameters) {
-      elements += elements_on_device(parameter, s.layout());
+  const model::ModelStats& model = s.activations.model;
+  const std::vector<Piece> pieces = pieces_of(model, s.layout());
+  const auto stages = static_cast<std::size_t>(std::max(1, s.layout().pipeline));
+  for (auto i = static_cast<std::size_t>(s.stage); i < pieces.size(); i += stages) {
+    for (std::size_t block = pieces[i].first; block < pieces[i].end; ++block) {
+      add(s, model.blocks[block], sum);
     }
-    if (block.is_layer) sum.layer = std::max(sum.layer, elements);
-    if (!block.is_layer) sum.ends += elements;
-    sum.all += elements;
   }
   return sum;
 }
 
 /// One layer's gradients, or a bucket, wait to be reduced. Stage 3 gathers two layers and the ends,
-/// which stay from forward to backward; or as much as the stack gathers at once.
+/// which stay from forward to backward; or as much as the stack gathers at once. Where they stay
+/// gathered, all of them are there beside the shares.
 void add(const StageSetting& s, AddedBytes& bytes) {
-  if (s.layout().zero < 2 || s.stack().activations_alone) return;
+  const Layout& layout = s.layout();
+  if (layout.zero < 2 || s.stack().activations_alone) return;
+  if (layout.keeps_gathered) {
+    if (layout.zero == 3) bytes.buffers += s.parameters.count() * s.recipe().compute;
+    return;
+  }
   const Gathered sizes = gathered(s);
   const double gradients = std::max(sizes.layer * s.recipe().reduce, s.stack().bucket_bytes);
   bytes.buffers += std::min(gradients, sizes.all * s.recipe().reduce);
-  if (s.layout().zero < 3) return;
+  if (layout.zero < 3) return;
   const double wanted = s.stack().gathered_elements > 0
                             ? std::max(s.stack().gathered_elements, sizes.layer)
                             : kPrefetched * sizes.layer + sizes.ends;
   bytes.buffers += std::min(wanted, sizes.all) * s.recipe().compute;
+  const std::int64_t ranks = layout.shard > 0 ? layout.shard : layout.replicas();
+  const double others = 1 - 1 / static_cast<double>(std::max<std::int64_t>(1, ranks));
+  bytes.buffers += sizes.small * others * s.recipe().weights;
 }
 
 void assume(const ActivationSetting& s, std::vector<std::string>& sentences) {
@@ -96,8 +117,21 @@ void assume(const ActivationSetting& s, std::vector<std::string>& sentences) {
                                             "optimizer, gradients and parameters"};
   sentences.push_back(std::string(kShared[layout.zero]) + " shared by " + counted(ranks, "rank") +
                       " (ZeRO stage " + std::to_string(layout.zero) + ", arXiv:1910.02054)");
-  if (layout.zero == 3 && s.stack.gathered_elements == 0) {
-    sentences.emplace_back("two layers are gathered at once, embedding and head all the time");
+  if (layout.pipeline > 1 && layout.zero >= 2) {
+    sentences.emplace_back(
+        layout.keeps_gathered
+            ? "weights stay gathered and gradients whole until the last micro-batch, as "
+              "torchtitan's fsdp_reshard_after_forward \"default\" has it beside a pipeline"
+            : "each micro-batch reduces gradients and, with stage 3, gathers weights again, as "
+              "torchtitan's fsdp_reshard_after_forward \"always\"; --keep-gathered: once a step");
+  }
+  if (layout.gathers_often() && s.stack.gathered_elements == 0) {
+    const bool looks_up = has_operator(s.model, model::OperatorKind::embedding);
+    sentences.emplace_back(
+        !has_layers(s.model) ? "all parameters are gathered for the whole step"
+        : looks_up           ? "two layers are gathered at once, embedding and head all the time"
+                   : "two layers are gathered at once, what stands before and behind them all the "
+                     "time");
   }
 }
 

@@ -16,9 +16,13 @@ struct Layout {
   int data = 1;
   int tensor = 1;
   int pipeline = 1;
-  int expert = 1;         // divides data x context
-  int context = 1;        // a sample's tokens over so many ranks
-  int zero = 0;           // stage: 1 optimizer, 2 and gradients, 3 and parameters
+  int expert = 1;   // divides data x context
+  int context = 1;  // a sample's tokens over so many ranks
+  int tables = 1;   // data ranks that share the rows of embedding tables; divides data
+  int zero = 0;     // stage: 1 optimizer, 2 and gradients, 3 and parameters
+  /// Stages 2 and 3 in a pipeline: weights stay gathered and gradients whole until the step's last
+  /// micro-batch.
+  bool keeps_gathered = false;
   int shard = 0;          // ranks that states are spread over; 0 = all of data x context
   bool sequence = false;  // norms and dropout shared over the tensor ranks
   PipelineSchedule schedule = PipelineSchedule::none;
@@ -37,6 +41,10 @@ struct Layout {
     return std::int64_t{1} * data * tensor * pipeline * context;
   }
   [[nodiscard]] std::int64_t global_batch() const { return micro_batch * accumulation * data; }
+  /// Weights are gathered for each layer and micro-batch.
+  [[nodiscard]] bool gathers_often() const { return zero >= 3 && !keeps_gathered; }
+  /// Gradients are reduced behind each micro-batch, because there is room for a share of the sums.
+  [[nodiscard]] bool reduces_often() const { return zero >= 2 && !keeps_gathered; }
   /// Ranks with the same parameters: their gradients are added up.
   [[nodiscard]] std::int64_t replicas() const { return std::int64_t{1} * data * context; }
 };
