@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 // Backward costs twice the forward (as ModelStats says).
 constexpr double kForwardsPerStep = 3;
-// Relative: the largest errors of docs/validation.md, "This machine". Times of a machine that was
+// Relative: the largest errors of docs/validation.md. Times of a machine that was
 // not measured: a core that is half as fast, or twice.
 constexpr double kStepErrorBandUnmeasured = 0.5;
 

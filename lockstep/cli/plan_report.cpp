@@ -153,7 +153,7 @@ void state_assumptions(PlanReport& report, const Host& host) {
           (host.measured ? "" : ": `lockstep plan --calibrate` measures this machine"),
   };
   report.assumptions.emplace_back(
-      "error bands are the largest errors of docs/validation.md, This machine");
+      "error bands are the largest errors of docs/validation.md, one machine");
   const std::int64_t data_bytes = report.data_size.resident_bytes;
   if (data_bytes > 0) {
     report.assumptions.push_back(

@@ -26,7 +26,8 @@ double core_factor(const Setting& setting) {
   const double share = static_cast<double>(setting.host.cores) / setting.world_size;
   const double threads = setting.config.run.threads;
   const bool waits = threads > 1 && threads > share;
-  return (waits ? kOversubscribedThreads : 1) / std::min(threads, share);
+  const double turns = share < 1 ? kTakingTurns : 1;
+  return turns * (waits ? kOversubscribedThreads : 1) / std::min(threads, share);
 }
 
 double matmul_flops_per_s(const Setting& setting) {
