@@ -164,7 +164,7 @@ def row_of(lockstep, name, model, ranks, change):
             row[f"{side}_{category}_bytes"] = summary["memory"][category][f"{side}_bytes"]
     for side in ("planned", "measured"):
         row[f"{side}_comm_bytes"] = summary["comm_bytes"][side]
-    row["planned_step_s"] = f"{summary['step_s']['planned']:.4g}"
+    row["planned_step_s"] = f"{summary['step_s']['planned']:.9g}"
     row["measured_step_s"] = f"{statistics.median(step_s):.4g}"
     return row
 
@@ -174,7 +174,7 @@ def replanned(lockstep, row, model, ranks, change):
     with tempfile.TemporaryDirectory() as folder:
         plan = json.loads(start(lockstep, folder, settings_of(model, ranks, change), ranks, "--dry-run"))["plan"]
     planned = {f"planned_{category}_bytes": plan["memory_bytes"][category] for category in CATEGORIES}
-    return row | planned | {"planned_comm_bytes": plan["comm_bytes_per_step"], "planned_step_s": f"{plan['step_s']:.4g}"}
+    return row | planned | {"planned_comm_bytes": plan["comm_bytes_per_step"], "planned_step_s": f"{plan['step_s']:.9g}"}
 
 
 def read_rows(path):

@@ -596,15 +596,20 @@ def planner_cluster_spec():
 
 
 def topology_kernel_file():
+    names = ("linear convolution_3x3 convolution_1x1 attention layer_norm batch_norm loss embedding gelu relu sum dropout"
+             " adamw sgd momentum norm copy step").split()
     head = "lockstep kernels 1\nsource measured\ncpu A CPU\ncores 2\n"
     point = "linear fp32 16 64 1024 3.1 7.5 4.25\n"
-    whole = head + "ranks 1\n" + point + "gelu bf16 4096 1 1 1 2 2\nranks 2\n" + point + "all_reduce 2 4 0.5\n"
+    one = head + "ranks 1\n" + "".join(f"{name} fp32 16 8 4 3.1 7.5 4.25\n" for name in names)
+    whole = one + "gelu bf16 4096 1 1 1 2 2\nranks 2\n" + point + "all_reduce 2 4 0.5\nall_reduce 2 1048576 49\nend\n"
     texts = {
         "whole": whole,
-        "one_point": head + "ranks 1\n" + point,
-        "zero_times": head + "ranks 1\nlinear fp32 1 1 1 0 0 0\nall_reduce 2 0 0\n",
-        "endless": head + "ranks 1\nlinear fp32 1e15 1e15 1e15 1e15 1e-300 1e15\nall_reduce 2 1e15 1e15\n",
-        "no_points": head,
+        "one_rank": one + "end\n",
+        "zero_times": one.replace("3.1 7.5 4.25", "0 0 0") + "all_reduce 2 0 0\nall_reduce 2 0 9\nend\n",
+        "endless": one.replace("3.1", "1e15").replace("16 8 4", "1e15 1e15 1e15") + "all_reduce 2 1e15 1e15\nend\n",
+        "no_end": one,
+        "no_points": head + "end\n",
+        "kernel_missing": one.replace("step", "gelu") + "end\n",
         "point_before_ranks": head + point,
         "unknown_kernel": head + "ranks 1\n" + point.replace("linear", "linaer"),
         "unknown_type": head + "ranks 1\n" + point.replace("fp32", "fp31"),
@@ -654,7 +659,7 @@ ACCEPTED = {
     "planner_deepspeed_file": "all_auto second offloaded old_names open_stage second_copy checkpointing comments empty"
                               " dotted",
     "planner_cluster_spec": "spec spec_with_link one_host file device_alone most",
-    "topology_kernel_file": "whole whole-half one_point zero_times endless",
+    "topology_kernel_file": "whole one_rank zero_times endless",
 }
 
 

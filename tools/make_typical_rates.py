@@ -20,6 +20,8 @@ def read(path):
     rates = {"busy": [], "exchange": []}
     for line in open(path).read().splitlines()[1:]:
         name, *words = line.split()
+        if name == "end":
+            break
         if name in ("source", "cpu"):
             rates["cpu_model" if name == "cpu" else name] = " ".join(words)
         elif name == "cores":

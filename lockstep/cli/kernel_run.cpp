@@ -33,15 +33,10 @@ std::vector<KernelPoint> time_kernels(const Context& context, const KernelReques
 }
 
 double rate_of(const KernelPoint& point) {
-  const auto [m, n, k] = point.size;
   const double bytes = point.type == config::Dtype::fp32 ? 4 : 2;
-  double work = 2 * bytes * m * n;
-  if (lockstep::info_of(point.kernel).multiplies) {
-    const bool attends = point.kernel == Kernel::attention;
-    work = attends ? 4 * m * m * n * k : 2 * m * n * k;
-    if (point.kernel == Kernel::convolution_3x3) work *= 9;
-  }
-  return point.forward_s > 0 ? work / point.forward_s / 1e9 : 0;
+  const double flops = flops_of(point);
+  const double work = flops > 0 ? flops : 2 * bytes * point.size[0] * point.size[1];
+  return point.forward_s > 0 && point.kernel != Kernel::step ? work / point.forward_s / 1e9 : 0;
 }
 
 std::vector<Kernel> all_kernels() {

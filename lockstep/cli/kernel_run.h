@@ -16,8 +16,8 @@ namespace lockstep::cli {
     const Context& context, const KernelRequest& request, int ranks, const std::string& dir,
     const std::function<void(const KernelPoint&)>& on_point);
 
-/// GFLOP/s of a product's forward, GB/s of anything else: fp32 counts 4 bytes an element, read and
-/// written once.
+/// GFLOP/s of a product's forward, GB/s of anything else, each element of the type read and written
+/// once; 0 of a step.
 [[nodiscard]] double rate_of(const KernelPoint& point);
 
 [[nodiscard]] std::vector<Kernel> all_kernels();

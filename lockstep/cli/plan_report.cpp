@@ -7,6 +7,7 @@
 #include "lockstep/cli/run_flags.h"
 #include "lockstep/config/run_length.h"
 #include "lockstep/parallel/cost/rates.h"
+#include "lockstep/planner/batch_cuts.h"
 #include "lockstep/planner/planner.h"
 
 namespace lockstep::cli {
@@ -24,7 +25,7 @@ void keep_states_only(parallel::MemoryPlan& memory) {
 PricedPlan price(parallel::ParallelPlan plan, const Host& host, bool states_only) {
   PricedPlan priced{std::move(plan)};
   if (states_only) keep_states_only(priced.plan.memory);
-  priced.device_memory_bytes = host.memory_bytes / priced.ranks();
+  priced.device_memory_bytes = planner::memory_of_rank(host, priced.ranks());
   if (priced.plan.step_s > 0) {
     priced.samples_per_s = static_cast<double>(priced.plan.batch.global_batch) / priced.plan.step_s;
   }
@@ -145,7 +146,7 @@ void state_assumptions(PlanReport& report, const Host& host) {
   report.assumptions = {
       "all ranks run on this host: " + counted(host.cores, "core") +
           (host.cpu_model.empty() ? "" : " of " + host.cpu_model) + ", " +
-          format_bytes(host.memory_bytes) + " of memory, shared evenly by the ranks",
+          format_bytes(host.memory_bytes) + " of memory; what is free of it, less a tenth, is shared evenly by the ranks",
       crowding.empty() ? "a rank computes with " + counted(report.config.run.threads, "thread") +
                              " and nothing else uses the cores"
                        : crowding + ": threads take turns",
@@ -154,6 +155,10 @@ void state_assumptions(PlanReport& report, const Host& host) {
   };
   report.assumptions.emplace_back(
       "error bands are the largest errors of docs/validation.md, one machine");
+  if (host.measured_problem) {
+    report.assumptions.push_back("what was measured of this machine is not used: " +
+                                 host.measured_problem->where + " " + host.measured_problem->what);
+  }
   const std::int64_t data_bytes = report.data_size.resident_bytes;
   if (data_bytes > 0) {
     report.assumptions.push_back(

@@ -68,15 +68,14 @@ std::vector<NumaNode> read_numa(const std::string& root, const std::vector<int>&
   return nodes;
 }
 
-/// A damaged file is as good as none here: `plan` names it.
-std::shared_ptr<const KernelRates> read_rates_or_none(const Host& host) {
+void read_measured(Host& host) {
   try {
     if (auto rates = read_rates(rates_file(host))) {
-      return std::make_shared<const KernelRates>(*std::move(rates));
+      host.measured = std::make_shared<const KernelRates>(*std::move(rates));
     }
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+  } catch (const Error& error) {
+    host.measured_problem = error.problems().front();
   }
-  return nullptr;
 }
 
 }  // namespace
@@ -96,7 +95,7 @@ Host probe_host(const std::string& root) {
   host.numa = read_numa(root, allowed);
   if (!root.empty()) return host;
   host.devices = probe_nvml();
-  host.measured = read_rates_or_none(host);
+  read_measured(host);
   return host;
 }
 

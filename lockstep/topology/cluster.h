@@ -2,9 +2,11 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/topology/kernel_rates.h"
 
 namespace lockstep {
@@ -13,8 +15,6 @@ namespace lockstep {
 struct Device {
   std::string name = "cpu";       // "cpu", "H200", ...
   std::int64_t memory_bytes = 0;  // usable by one rank
-  double fp32_flops_per_s = 0;    // sustained matmul rate, 0 = unknown
-  double bf16_flops_per_s = 0;
 };
 
 struct NumaNode {
@@ -33,6 +33,7 @@ struct Host {
   std::vector<NumaNode> numa;
   std::vector<Device> devices;                    // accelerators; empty on a CPU host
   std::shared_ptr<const KernelRates> measured{};  // of its cores; null = nobody has measured them
+  std::optional<Problem> measured_problem{};      // why what was measured cannot be read
   [[nodiscard]] const KernelRates& rates() const { return measured ? *measured : typical_rates(); }
 };
 

@@ -76,7 +76,8 @@ class RatesReader {
       fail("does not begin with '" + std::string(kFormat) + "'");
     }
     for (number_ = 2; std::getline(lines, line); ++number_) take(line);
-    if (rates_.busy.empty() || rates_.busy.front().points.empty()) fail("holds no points");
+    if (!has_end_) fail("is the last one, but no 'end': the file was cut short");
+    check_complete();
     return std::move(rates_);
   }
 
@@ -86,7 +87,33 @@ class RatesReader {
                    "measure again with `lockstep plan --calibrate`, or remove the file"});
   }
 
+  /// Plans ask for every kernel, of one rank at least.
+  void check_complete() {
+    std::sort(rates_.busy.begin(), rates_.busy.end(),
+              [](const KernelPoints& a, const KernelPoints& b) { return a.ranks < b.ranks; });
+    for (const KernelInfo& info : kernels()) {
+      if (points_of(rates_, info.kernel, 1, 1) == nullptr || !has_fp32(info.kernel)) {
+        fail("lacks fp32 points of " + std::string(info.name));
+      }
+    }
+  }
+
+  [[nodiscard]] bool has_fp32(Kernel kernel) const {
+    for (const KernelPoints& busy : rates_.busy) {
+      bool any = false;
+      bool fp32 = false;
+      for (const KernelPoint& point : busy.points) {
+        any = any || point.kernel == kernel;
+        fp32 = fp32 || (point.kernel == kernel && point.type == config::Dtype::fp32);
+      }
+      if (any && !fp32) return false;
+    }
+    return true;
+  }
+
   void take(const std::string& line) {
+    if (line == "end") return void(has_end_ = true);
+    if (has_end_) fail("stands behind the end");
     const std::size_t space = line.find(' ');
     if (space == std::string::npos) fail("is no name and value");
     const std::string name = line.substr(0, space);
@@ -136,6 +163,7 @@ class RatesReader {
   static constexpr double kMostRanks = 1e6;
   std::string file_;
   std::int64_t number_ = 1;
+  bool has_end_ = false;
   KernelRates rates_;
 };
 
@@ -200,7 +228,7 @@ std::string to_json_text(const KernelRates& rates) {
 
 std::string to_file_text(const KernelRates& rates) {
   std::ostringstream text;
-  text.precision(6);
+  text.precision(10);
   text << kFormat << "\nsource " << rates.source << "\ncpu " << rates.cpu_model << "\ncores "
        << rates.cores << "\n";
   for (const KernelPoints& busy : rates.busy) {
@@ -218,6 +246,7 @@ std::string to_file_text(const KernelRates& rates) {
     text << "all_reduce " << point.ranks << " " << point.bytes << " " << point.seconds * 1e6
          << "\n";
   }
+  text << "end\n";
   return text.str();
 }
 

@@ -12,14 +12,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
   const std::string text(reinterpret_cast<const char*>(bytes), count);
   try {
     const lockstep::KernelRates rates = lockstep::rates_from(text, "kernels.txt");
-    for (const lockstep::KernelPoints& busy : rates.busy) {
-      if (busy.points.empty()) continue;
-      const lockstep::KernelTable table(busy.points);
-      const lockstep::KernelPoint& point = busy.points.front();
-      const double s = table.seconds(point.kernel, point.type, 3, 5, 7).forward_s;
+    for (const lockstep::KernelInfo& info : lockstep::kernels()) {
+      const lockstep::KernelPoints* points = lockstep::points_of(rates, info.kernel, 3, 2);
+      LOCKSTEP_CHECK(points != nullptr, "a kernel that plans ask for is missing");
+      const lockstep::KernelTable table(points->points);
+      const double s = table.seconds(info.kernel, lockstep::config::Dtype::bf16, 3, 5, 7).forward_s;
       LOCKSTEP_CHECK(std::isfinite(s) && s >= 0, "a time that is none");
     }
-    LOCKSTEP_CHECK(std::isfinite(lockstep::exchange_seconds(rates, 2, 1e6)), "an endless exchange");
+    const double exchange_s = lockstep::exchange_seconds(rates, 2, 2, 1e6);
+    LOCKSTEP_CHECK(std::isfinite(exchange_s) && exchange_s >= 0, "an exchange without end");
     lockstep::fuzz::accepted = true;
   } catch (const lockstep::BadData&) {  // NOLINT(bugprone-empty-catch)
   }

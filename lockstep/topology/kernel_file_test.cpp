@@ -15,13 +15,9 @@ namespace {
 using testing::HasSubstr;
 
 KernelRates some_rates() {
-  KernelRates rates;
+  KernelRates rates = typical_rates();
   rates.source = "measured on this machine, 2026-11-30";
   rates.cpu_model = "A CPU with spaces";
-  rates.cores = 2;
-  rates.busy = {{1, {{Kernel::linear, config::Dtype::bf16, {16, 64, 1024}, 3e-6, 7e-6, 4e-6}}},
-                {2, {{Kernel::gelu, config::Dtype::fp32, {4096, 1, 1}, 1e-6, 2e-6, 2e-6}}}};
-  rates.exchange = {{2, 1 << 20, 49e-6}};
   return rates;
 }
 
@@ -40,17 +36,25 @@ TEST(KernelFile, ReadsWhatItWrote) {
   EXPECT_EQ(read.source, rates.source);
   EXPECT_EQ(read.cpu_model, rates.cpu_model);
   EXPECT_EQ(read.cores, rates.cores);
-  ASSERT_EQ(read.busy.size(), 2U);
-  EXPECT_EQ(read.busy[1].ranks, 2);
-  EXPECT_EQ(read.busy[0].points.front().size, rates.busy[0].points.front().size);
-  EXPECT_NEAR(read.busy[0].points.front().backward_s, 7e-6, 1e-12);
+  ASSERT_EQ(read.busy.size(), rates.busy.size());
+  for (std::size_t i = 0; i < read.busy.size(); ++i) {
+    EXPECT_EQ(read.busy[i].ranks, rates.busy[i].ranks);
+    ASSERT_EQ(read.busy[i].points.size(), rates.busy[i].points.size());
+    for (std::size_t p = 0; p < read.busy[i].points.size(); ++p) {
+      EXPECT_EQ(read.busy[i].points[p].size, rates.busy[i].points[p].size);
+      EXPECT_NEAR(read.busy[i].points[p].backward_s, rates.busy[i].points[p].backward_s, 1e-9);
+    }
+  }
+  EXPECT_EQ(read.exchange.size(), rates.exchange.size());
   EXPECT_EQ(to_file_text(read), to_file_text(rates));
 }
 
 TEST(KernelFile, SaysWhichLineIsWrong) {
   EXPECT_THAT(complaint(""), HasSubstr("line 1 does not begin with"));
   const std::string head = "lockstep kernels 1\ncores 2\n";
-  EXPECT_THAT(complaint(head), HasSubstr("holds no points"));
+  EXPECT_THAT(complaint(head), HasSubstr("cut short"));
+  EXPECT_THAT(complaint(head + "end\n"), HasSubstr("lacks fp32 points of linear"));
+  EXPECT_THAT(complaint(head + "end\nend of it\n"), HasSubstr("behind the end"));
   EXPECT_THAT(complaint(head + "linear fp32 1 1 1 1 1 1\n"), HasSubstr("line 3 is a point before"));
   EXPECT_THAT(complaint(head + "ranks 1\nlinaer fp32 1 1 1 1 1 1\n"), HasSubstr("'linaer'"));
   EXPECT_THAT(complaint(head + "ranks 1\nlinear fp31 1 1 1 1 1 1\n"), HasSubstr("'fp31'"));
@@ -60,8 +64,17 @@ TEST(KernelFile, SaysWhichLineIsWrong) {
   EXPECT_THAT(complaint(head + "ranks 1\nlinear fp32 1 1 1 nan 1 1\n"), HasSubstr("out of range"));
 }
 
+TEST(KernelFile, IsRefusedWhereverItWasCut) {
+  const std::string whole = to_file_text(some_rates());
+  for (std::size_t length = 0; length + 1 < whole.size(); length += 97) {
+    EXPECT_NE(complaint(whole.substr(0, length)), "") << length;
+  }
+  const std::size_t line = whole.rfind("all_reduce");
+  EXPECT_NE(complaint(whole.substr(0, line)), "") << "at the end of a line";
+}
+
 TEST(KernelFile, PointsAndRequestsSurviveTheirJson) {
-  const KernelPoint point = some_rates().busy[0].points.front();
+  const KernelPoint point = some_rates().busy.front().points.front();
   const KernelPoint read = kernel_point_from(to_json_text(point));
   EXPECT_EQ(read.kernel, point.kernel);
   EXPECT_EQ(read.type, point.type);

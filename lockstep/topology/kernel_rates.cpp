@@ -31,7 +31,10 @@ constexpr auto kKernels = std::to_array<KernelInfo>({
 
 using Sizes = std::array<double, 3>;
 
-double work_of(const Sizes& size) { return size[0] * size[1] * size[2]; }
+double work_of(Kernel kernel, const Sizes& size) {
+  const double product = size[0] * size[1] * size[2];
+  return kernel == Kernel::attention ? size[0] * product : product;
+}
 
 /// The two values of an axis around `wanted`, and how far it lies between them in logarithms.
 struct Between {
@@ -69,7 +72,7 @@ struct LogRates {
   double backward = 0;
   double backward_first = 0;
   void add(const KernelPoint& point, double weight) {
-    const double work = work_of(point.size);
+    const double work = work_of(point.kernel, point.size);
     const auto log_of = [&](double seconds) {
       return weight * std::log(std::max(seconds, 1e-12) / work);
     };
@@ -79,7 +82,57 @@ struct LogRates {
   }
 };
 
+/// Which of several measurements stands for so crowded so many ranks: see points_of().
+template <typename Point>
+class Choice {
+ public:
+  Choice(double crowding, int ranks) : crowding_(crowding), ranks_(ranks) {}
+
+  void offer(const Point& point, double crowding) {
+    // Smaller is better, in this order: not too crowded, as crowded, not too many, as many.
+    const std::array<double, 4> now{crowding > crowding_ ? crowding : 0, -crowding,
+                                    point.ranks > ranks_ ? point.ranks : 0.0,
+                                    -static_cast<double>(point.ranks)};
+    if (best_ != nullptr && now >= rank_of_best_) return;
+    best_ = &point;
+    rank_of_best_ = now;
+  }
+  [[nodiscard]] const Point* best() const { return best_; }
+
+ private:
+  double crowding_;
+  int ranks_;
+  const Point* best_ = nullptr;
+  std::array<double, 4> rank_of_best_{};
+};
+
+/// \param points of one number of ranks, by ascending bytes; at least one.
+double between_bytes(const std::vector<ExchangePoint>& points, double bytes) {
+  if (points.size() == 1 || bytes <= static_cast<double>(points.front().bytes)) {
+    return points.front().seconds;
+  }
+  std::size_t above = 1;
+  while (above + 1 < points.size() && static_cast<double>(points[above].bytes) < bytes) ++above;
+  const ExchangePoint& low = points[above - 1];
+  const ExchangePoint& high = points[above];
+  const double slope = std::max(0.0, high.seconds - low.seconds) /
+                       std::max(1.0, static_cast<double>(high.bytes - low.bytes));
+  return low.seconds + slope * (bytes - static_cast<double>(low.bytes));
+}
+
 }  // namespace
+
+double flops_of(const KernelPoint& point) {
+  if (!info_of(point.kernel).multiplies) return 0;
+  switch (point.kernel) {
+    case Kernel::attention:
+      return 4 * work_of(point.kernel, point.size);
+    case Kernel::convolution_3x3:
+      return 2 * 9 * work_of(point.kernel, point.size);
+    default:
+      return 2 * work_of(point.kernel, point.size);
+  }
+}
 
 std::span<const KernelInfo> kernels() { return kKernels; }
 
@@ -123,8 +176,6 @@ const KernelTable::Axes* KernelTable::find(Kernel kernel, config::Dtype type) co
   return otherwise;
 }
 
-bool KernelTable::has(Kernel kernel) const { return find(kernel, config::Dtype::fp32) != nullptr; }
-
 KernelSeconds KernelTable::seconds(Kernel kernel, config::Dtype type, double m, double n,
                                    double k) const {
   const Axes* table = find(kernel, type);
@@ -145,43 +196,44 @@ KernelSeconds KernelTable::seconds(Kernel kernel, config::Dtype type, double m, 
     }
     if (weight > 0) rates.add(nearest(table->points, size), weight);
   }
-  const double work = work_of(wanted);
+  const double work = work_of(kernel, wanted);
   return {std::max(table->least.forward_s, work * std::exp(rates.forward)),
           std::max(table->least.backward_s, work * std::exp(rates.backward)),
           std::max(table->least.backward_first_s, work * std::exp(rates.backward_first))};
 }
 
-const KernelPoints* points_of(const KernelRates& rates, Kernel kernel, int ranks) {
-  const KernelPoints* found = nullptr;
+double ranks_a_core(int ranks, int cores) {
+  return std::max(1.0, static_cast<double>(ranks) / std::max(1, cores));
+}
+
+const KernelPoints* points_of(const KernelRates& rates, Kernel kernel, int ranks, int cores) {
+  const double crowding = ranks_a_core(ranks, cores);
+  Choice<KernelPoints> choice(crowding, ranks);
   for (const KernelPoints& busy : rates.busy) {
     const bool has = std::any_of(busy.points.begin(), busy.points.end(),
                                  [&](const KernelPoint& point) { return point.kernel == kernel; });
-    if (has && (busy.ranks <= ranks || found == nullptr)) found = &busy;
+    if (has) choice.offer(busy, ranks_a_core(busy.ranks, rates.cores));
   }
-  return found;
+  return choice.best();
 }
 
-double exchange_seconds(const KernelRates& rates, int ranks, double bytes) {
-  if (ranks < 2 || rates.exchange.empty()) return 0;
-  int measured = 0;
+double exchange_seconds(const KernelRates& rates, int ranks, int cores, double bytes) {
+  if (ranks < 2) return 0;
+  const double crowding = ranks_a_core(ranks, cores);
+  Choice<ExchangePoint> choice(crowding, ranks);
   for (const ExchangePoint& point : rates.exchange) {
-    if (point.ranks <= ranks || measured == 0) measured = std::max(measured, point.ranks);
+    choice.offer(point, ranks_a_core(point.ranks, rates.cores));
   }
+  if (choice.best() == nullptr) return 0;
+  const int measured = choice.best()->ranks;
   std::vector<ExchangePoint> points;
   for (const ExchangePoint& point : rates.exchange) {
     if (point.ranks == measured) points.push_back(point);
   }
   std::sort(points.begin(), points.end(),
             [](const ExchangePoint& a, const ExchangePoint& b) { return a.bytes < b.bytes; });
-  if (points.size() == 1 || bytes <= static_cast<double>(points.front().bytes)) {
-    return points.front().seconds;
-  }
-  std::size_t above = 1;
-  while (above + 1 < points.size() && static_cast<double>(points[above].bytes) < bytes) ++above;
-  const ExchangePoint& low = points[above - 1];
-  const ExchangePoint& high = points[above];
-  const double slope = (high.seconds - low.seconds) / static_cast<double>(high.bytes - low.bytes);
-  return low.seconds + slope * (bytes - static_cast<double>(low.bytes));
+  const double longer = std::max(1.0, crowding / ranks_a_core(measured, rates.cores));
+  return longer * between_bytes(points, bytes);
 }
 
 }  // namespace lockstep

@@ -66,6 +66,9 @@ struct KernelPoint {
   bool operator==(const KernelPoint&) const = default;
 };
 
+/// FLOPs of a point's forward; 0 where they do not count.
+[[nodiscard]] double flops_of(const KernelPoint& point);
+
 /// One all_reduce of gradients where they lie.
 struct ExchangePoint {
   int ranks = 2;
@@ -94,7 +97,8 @@ struct KernelSeconds {
   double backward_first_s = 0;
 };
 
-/// Seconds at any size: the measured seconds for each unit of work (m n k), interpolated between
+/// Seconds at any size: the measured seconds for each unit of work (m n k; of attention
+/// m m n k), interpolated between
 /// the nearest points in the logarithms of all three sizes. Beyond them the rate stays, and nothing
 /// takes less than the quickest point. \pre there is a point of the kernel, of this type or of
 /// fp32.
@@ -103,7 +107,6 @@ class KernelTable {
   KernelTable() = default;
   explicit KernelTable(std::span<const KernelPoint> points);
 
-  [[nodiscard]] bool has(Kernel kernel) const;
   [[nodiscard]] KernelSeconds seconds(Kernel kernel, config::Dtype type, double m, double n = 1,
                                       double k = 1) const;
 
@@ -119,13 +122,18 @@ class KernelTable {
   std::vector<Axes> tables_;
 };
 
-/// The points of a kernel measured on as many busy ranks as there are, or on the next fewer; null
-/// without any.
-[[nodiscard]] const KernelPoints* points_of(const KernelRates& rates, Kernel kernel, int ranks);
+/// How many ranks a core has to compute for, at least 1.
+[[nodiscard]] double ranks_a_core(int ranks, int cores);
 
-/// Seconds of an all_reduce of `bytes` by `ranks`, between measured points and along the last two
-/// beyond them; of more ranks than were measured: as the most that were.
-[[nodiscard]] double exchange_seconds(const KernelRates& rates, int ranks, double bytes);
+/// Points of a kernel that hold for `ranks` on `cores`: measured as crowded (ranks_a_core()), or
+/// else the nearest below; among those on as many ranks, or the next fewer. Null without any.
+[[nodiscard]] const KernelPoints* points_of(const KernelRates& rates, Kernel kernel, int ranks,
+                                            int cores);
+
+/// Seconds of an all_reduce of `bytes` by `ranks` on `cores`, from points chosen in the same way:
+/// between them and along the last two beyond; where ranks are more crowded than any that were
+/// measured, as many times longer. 0 for one rank.
+[[nodiscard]] double exchange_seconds(const KernelRates& rates, int ranks, int cores, double bytes);
 
 /// What plans go by where nothing was measured: one core of an AMD EPYC (Zen 4).
 [[nodiscard]] const KernelRates& typical_rates();

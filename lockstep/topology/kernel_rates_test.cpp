@@ -47,34 +47,58 @@ TEST(KernelTable, TakesTheNearestPointForACornerThatIsMissing) {
 TEST(KernelTable, TakesFp32WhereATypeWasNotMeasured) {
   const KernelTable table(std::vector{product(16, 1, 1, 32)});
   EXPECT_NEAR(table.seconds(Kernel::linear, Dtype::fp16, 16).forward_s, 32, 1e-9);
-  EXPECT_TRUE(table.has(Kernel::linear));
-  EXPECT_FALSE(table.has(Kernel::gelu));
   EXPECT_THROW((void)table.seconds(Kernel::gelu, Dtype::fp32, 1), Bug);
 }
 
-TEST(KernelRates, AreOfAsManyBusyRanksAsThereAre) {
-  KernelRates rates;
-  rates.busy = {{1, {product(1, 1, 1, 1)}}, {4, {product(1, 1, 1, 2)}}};
-  EXPECT_EQ(points_of(rates, Kernel::linear, 1)->ranks, 1);
-  EXPECT_EQ(points_of(rates, Kernel::linear, 3)->ranks, 1);
-  EXPECT_EQ(points_of(rates, Kernel::linear, 64)->ranks, 4);
-  EXPECT_EQ(points_of(rates, Kernel::step, 1), nullptr);
+TEST(KernelTable, LetsAttentionGrowWithTheSquareOfTheTokens) {
+  const KernelTable table(
+      std::vector<KernelPoint>{{Kernel::attention, Dtype::fp32, {1024, 4, 64}, 1, 2, 2}});
+  EXPECT_NEAR(table.seconds(Kernel::attention, Dtype::fp32, 4096, 4, 64).forward_s, 16, 1e-9);
+}
+
+TEST(KernelRates, AreThoseOfRanksThatAreAsCrowded) {
+  KernelRates rates;  // of two cores
+  rates.cores = 2;
+  rates.busy = {{1, {product(1, 1, 1, 1)}}, {2, {product(1, 1, 1, 2)}}, {4, {product(1, 1, 1, 3)}}};
+  const auto chosen = [&](int ranks, int cores) {
+    return points_of(rates, Kernel::linear, ranks, cores)->ranks;
+  };
+  EXPECT_EQ(chosen(1, 2), 1);
+  EXPECT_EQ(chosen(2, 2), 2);
+  EXPECT_EQ(chosen(3, 2), 2) << "less crowded than the four";
+  EXPECT_EQ(chosen(4, 2), 4);
+  EXPECT_EQ(chosen(64, 2), 4);
+  EXPECT_EQ(chosen(4, 8), 2) << "each has a core";
+  EXPECT_EQ(chosen(64, 64), 2);
+  EXPECT_EQ(chosen(128, 64), 4);
+  EXPECT_EQ(points_of(rates, Kernel::step, 1, 2), nullptr);
 }
 
 TEST(KernelRates, ExchangeLiesBetweenItsPointsAndGoesOnAlongTheLastTwo) {
   KernelRates rates;
-  rates.exchange = {{2, 100, 1e-6}, {2, 300, 3e-6}, {4, 100, 5e-6}};
-  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 2, 4), 1e-6);
-  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 2, 200), 2e-6);
-  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 2, 500), 5e-6);
-  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 8, 200), 5e-6);
-  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 1, 200), 0);
+  rates.cores = 2;
+  rates.exchange = {{4, 100, 5e-6}, {2, 100, 1e-6}, {2, 300, 3e-6}};
+  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 2, 2, 4), 1e-6);
+  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 2, 2, 200), 2e-6);
+  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 2, 2, 500), 5e-6);
+  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 8, 8, 200), 2e-6);
+  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 4, 2, 200), 5e-6);
+  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 8, 2, 200), 10e-6) << "twice as crowded";
+  EXPECT_DOUBLE_EQ(exchange_seconds(rates, 1, 2, 200), 0);
+  EXPECT_DOUBLE_EQ(exchange_seconds({}, 2, 2, 200), 0);
+}
+
+TEST(KernelRates, ExchangeNeverFallsBelowWhatWasMeasured) {
+  KernelRates rates;
+  rates.cores = 2;
+  rates.exchange = {{2, 100, 3e-6}, {2, 100, 2e-6}, {2, 300, 1e-6}};
+  EXPECT_GE(exchange_seconds(rates, 2, 2, 1e9), 1e-6);
 }
 
 TEST(TypicalRates, HaveEveryKernelThatPlansAskFor) {
   for (const int ranks : {1, 2}) {
     for (const KernelInfo& info : kernels()) {
-      EXPECT_NE(points_of(typical_rates(), info.kernel, ranks), nullptr) << info.name;
+      EXPECT_NE(points_of(typical_rates(), info.kernel, ranks, 2), nullptr) << info.name;
     }
   }
   for (const KernelPoints& busy : typical_rates().busy) {
@@ -82,7 +106,7 @@ TEST(TypicalRates, HaveEveryKernelThatPlansAskFor) {
       EXPECT_GT(point.forward_s, 0) << info_of(point.kernel).name;
     }
   }
-  EXPECT_GT(exchange_seconds(typical_rates(), 2, 1 << 20), 0);
+  EXPECT_GT(exchange_seconds(typical_rates(), 2, 2, 1 << 20), 0);
 }
 
 TEST(KernelGrid, HasNoPointTwiceAndNoneThatTakesLong) {

@@ -39,7 +39,7 @@ std::vector<Device> read_devices(const NvmlApi& api) {
     if (api.device_by_index(i, &handle) != 0) continue;
     if (api.device_name(handle, name.data(), name.size() - 1) != 0) continue;
     if (api.device_memory(handle, &memory) != 0) continue;
-    devices.push_back({name.data(), static_cast<std::int64_t>(memory.total), 0, 0});
+    devices.push_back({name.data(), static_cast<std::int64_t>(memory.total)});
   }
   api.shutdown();
   return devices;

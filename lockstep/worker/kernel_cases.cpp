@@ -230,13 +230,6 @@ KernelOperands copy(const KernelPoint& point) {
 
 }  // namespace
 
-double flops_of(const KernelPoint& point) {
-  if (!info_of(point.kernel).multiplies) return 0;
-  const auto [m, n, k] = point.size;
-  if (point.kernel == Kernel::attention) return 4 * m * m * n * k;
-  return (point.kernel == Kernel::convolution_3x3 ? 18 : 2) * m * n * k;
-}
-
 double bytes_of(const KernelPoint& point) {
   const auto [m, n, k] = point.size;
   constexpr double kBytes = 8;  // values and their gradients

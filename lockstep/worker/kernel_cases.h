@@ -19,9 +19,6 @@ struct KernelOperands {
   std::shared_ptr<void> owner;               // what `run` needs
 };
 
-/// Floating-point operations of one copy's forward; 0 where they do not count.
-[[nodiscard]] double flops_of(const KernelPoint& point);
-
 /// Bytes that one copy's forward and backward touch, about.
 [[nodiscard]] double bytes_of(const KernelPoint& point);
 

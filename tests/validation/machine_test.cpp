@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/plan/plan_bars.h"
 #include "lockstep/planner/machine_runs.h"
 #include "lockstep/planner/planner.h"
 
@@ -25,7 +26,8 @@ const std::vector<MachineRun>& runs() {
   return read;
 }
 
-/// Synthetic data takes no memory. Times depend on how fast the machine is: not looked at.
+/// Synthetic data takes no memory. Times go by the rates of a typical core, which are of the
+/// machine that the runs were measured on.
 MachineRun planned_today(const MachineRun& run) {
   Host host;
   host.cores = run.cores;
@@ -33,6 +35,7 @@ MachineRun planned_today(const MachineRun& run) {
   MachineRun today = run;
   today.planned.memory = plan.memory;
   today.planned.comm_bytes = plan.comm_bytes_per_step;
+  today.planned.step_s = plan.step_s;
   return today;
 }
 
@@ -52,6 +55,14 @@ TEST(MachineRuns, TakeTheMemoryThatIsPlannedInEveryCategory) {
 TEST(MachineRuns, SendTheBytesThatArePlanned) {
   for (const MachineRun& run : runs()) {
     EXPECT_EQ(planned_today(run).planned.comm_bytes, run.measured.comm_bytes) << run.name;
+  }
+}
+
+TEST(MachineRuns, TakeTheTimeThatIsPlanned) {
+  for (const MachineRun& run : runs()) {
+    const double planned_s = planned_today(run).planned.step_s;
+    EXPECT_TRUE(parallel::keeps_time(planned_s, run.measured.step_s))
+        << run.name << ": planned " << planned_s << " s, measured " << run.measured.step_s << " s";
   }
 }
 

@@ -358,11 +358,31 @@ TEST(DataParallelCost, CountsTheShareOfOthersGradientsThatARankAddsUp) {
   EXPECT_NEAR(static_cast<double>(runtime(local) - base), 0, slack);
 }
 
-TEST(DataParallelCost, TakesTheRateOfADeviceWhereItIsKnown) {
-  Case c(1);
-  const double cpu = c.estimate().forward_s;
-  c.host.devices = {{"fast", 1, 1e15, 1e15}};
-  EXPECT_LT(c.estimate().forward_s, cpu);
+/// As Case(ranks), on so many cores.
+double step_s(int ranks, int cores) {
+  Case c(ranks);
+  c.host.cores = cores;
+  return c.estimate().step_s;
+}
+
+TEST(DataParallelCost, CrowdsRanksByTheCoresThereAreNotByTheirNumber) {
+  // The typical core was measured with 1, 2 and, taking turns, 4 ranks.
+  EXPECT_NEAR(step_s(4, 8), step_s(2, 8), 0.1 * step_s(2, 8));
+  EXPECT_NEAR(step_s(64, 64), step_s(2, 64), 0.1 * step_s(2, 64));
+  EXPECT_GT(step_s(4, 2), 1.9 * step_s(2, 2));
+  EXPECT_GT(step_s(128, 64), 1.9 * step_s(64, 64));
+  EXPECT_NEAR(step_s(128, 64), step_s(4, 2), 0.1 * step_s(4, 2));
+}
+
+TEST(DataParallelCost, OfASmallModelHoldsCrowdingTooToWhatIsThere) {
+  const auto small = [](int ranks, int cores) {
+    Case c(ranks);
+    c.config.model = {};
+    c.host.cores = cores;
+    return c.estimate().step_s;
+  };
+  EXPECT_NEAR(small(64, 64), small(2, 64), 0.2 * small(2, 64));
+  EXPECT_GT(small(4, 2), 1.9 * small(2, 2));
 }
 
 TEST(DataParallelCost, RefusesBf16SumsWithVirtualRanks) {

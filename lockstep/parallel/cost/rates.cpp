@@ -5,19 +5,13 @@
 namespace lockstep::parallel {
 namespace {
 
-double best_product(const Setting& setting) {
+/// The measured points that a rank's operators go by.
+const KernelPoints& busy_points(const Setting& setting) {
   const int busy = std::min(setting.world_size, std::max(1, setting.host.cores));
-  const KernelPoints* measured = points_of(setting.host.rates(), Kernel::linear, busy);
+  const KernelPoints* measured =
+      points_of(setting.host.rates(), Kernel::linear, busy, setting.host.cores);
   LOCKSTEP_CHECK(measured != nullptr, "rates without products");
-  double best = 0;
-  double in_fp32 = 0;
-  for (const KernelPoint& point : measured->points) {
-    if (point.kernel != Kernel::linear) continue;
-    const double rate = 2 * point.size[0] * point.size[1] * point.size[2] / point.forward_s;
-    if (point.type == setting.config.precision.compute) best = std::max(best, rate);
-    if (point.type == config::Dtype::fp32) in_fp32 = std::max(in_fp32, rate);
-  }
-  return best > 0 ? best : in_fp32;
+  return *measured;
 }
 
 }  // namespace
@@ -30,15 +24,20 @@ double core_factor(const Setting& setting) {
   return turns * (waits ? kOversubscribedThreads : 1) / std::min(threads, share);
 }
 
+std::span<const KernelPoint> operator_points(const Setting& setting) {
+  return busy_points(setting).points;
+}
+
 double matmul_flops_per_s(const Setting& setting) {
-  if (!setting.host.devices.empty()) {
-    const Device& device = setting.host.devices.front();
-    // CPUs here multiply fp16 in fp32 (model/products.h); devices as fast as bf16.
-    const bool narrow = setting.config.precision.compute != config::Dtype::fp32;
-    const double known = narrow ? device.bf16_flops_per_s : device.fp32_flops_per_s;
-    if (known > 0) return known;
+  double best = 0;
+  double in_fp32 = 0;
+  for (const KernelPoint& point : operator_points(setting)) {
+    if (point.kernel != Kernel::linear || point.forward_s <= 0) continue;
+    const double rate = flops_of(point) / point.forward_s;
+    if (point.type == setting.config.precision.compute) best = std::max(best, rate);
+    if (point.type == config::Dtype::fp32) in_fp32 = std::max(in_fp32, rate);
   }
-  return best_product(setting) / core_factor(setting);
+  return (best > 0 ? best : in_fp32) / core_factor(setting);
 }
 
 }  // namespace lockstep::parallel

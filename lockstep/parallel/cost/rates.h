@@ -1,5 +1,7 @@
 // How fast one rank multiplies matrices: the peak that MFU is a share of.
 #pragma once
+#include <span>
+
 #include "lockstep/parallel/cost/strategy_cost.h"
 
 namespace lockstep::parallel {
@@ -16,8 +18,10 @@ inline constexpr double kTakingTurns = 1.06;
 /// How many times as long an operator takes on a rank as on one core that it has to itself.
 [[nodiscard]] double core_factor(const Setting& setting);
 
-/// FLOP/s of one rank in the compute type: of its device where the host has one with known rates,
-/// else the best product measured on a core (topology/kernel_rates.h) over core_factor().
+/// The measured points that operators of a rank go by: of as many busy ranks, at most one a core.
+[[nodiscard]] std::span<const KernelPoint> operator_points(const Setting& setting);
+
+/// FLOP/s of one rank in the compute type: the best product among them, over core_factor().
 [[nodiscard]] double matmul_flops_per_s(const Setting& setting);
 
 }  // namespace lockstep::parallel

@@ -1,7 +1,6 @@
 #include "lockstep/parallel/cost/run_time.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "lockstep/parallel/cost/rates.h"
 
@@ -100,10 +99,13 @@ struct Surroundings {
 Surroundings surroundings(const Setting& setting, const KernelTable& table, double parameters,
                           double factor) {
   const config::Dtype type = setting.config.precision.compute;
-  const KernelPoints* steps = points_of(setting.host.rates(), Kernel::step, setting.world_size);
+  const KernelRates& rates = setting.host.rates();
+  const int cores = setting.host.cores;
+  const KernelPoints* steps = points_of(rates, Kernel::step, setting.world_size, cores);
   LOCKSTEP_CHECK(steps != nullptr, "rates without a step");
   const KernelTable measured(steps->points);
-  const double turns = std::max(1.0, static_cast<double>(setting.world_size) / steps->ranks);
+  const double turns = std::max(
+      1.0, ranks_a_core(setting.world_size, cores) / ranks_a_core(steps->ranks, rates.cores));
   const double two = turns * measured.seconds(Kernel::step, type, kTinyLayers[0]).forward_s;
   const double ten = turns * measured.seconds(Kernel::step, type, kTinyLayers[1]).forward_s;
   const KernelSeconds layer =
@@ -137,29 +139,16 @@ double own_sums_s(const Setting& setting, const ParallelPlan& plan, const Kernel
          (compresses ? kPowersgdPasses * widen_s : 0);
 }
 
-/// Of operators on the device of a host that has one with known rates; 1 on its cores.
-double device_factor(const Setting& setting) {
-  if (setting.host.devices.empty()) return 1;
-  Host without = setting.host;
-  without.devices.clear();
-  const double on_cores = matmul_flops_per_s(
-      {setting.config, setting.model, without, setting.world_size, setting.data_bytes});
-  return on_cores / matmul_flops_per_s(setting);
-}
-
 }  // namespace
 
 RunTime run_time(const Setting& setting, const ParallelPlan& plan, double flat_elements) {
-  const int busy = std::min(setting.world_size, std::max(1, setting.host.cores));
-  const KernelPoints* points = points_of(setting.host.rates(), Kernel::linear, busy);
-  LOCKSTEP_CHECK(points != nullptr, "rates without products");
-  const KernelTable table(points->points);
+  const KernelTable table(operator_points(setting));
   const config::Dtype type = setting.config.precision.compute;
   OperatorSum operators(table, type, static_cast<double>(plan.batch.micro_batch));
   for (std::size_t i = 0; i < setting.model.blocks.size(); ++i) {
     operators.add(setting.model.blocks[i], /*reads_data=*/i == 0);
   }
-  const double factor = core_factor(setting) * device_factor(setting);
+  const double factor = core_factor(setting);
   const auto leaves = static_cast<double>(plan.batch.leaves_per_rank());
   const Surroundings around = surroundings(setting, table, parameter_count(setting.model), factor);
   const double around_s = around.step_s + around.micro_batch_s * leaves;
@@ -176,14 +165,7 @@ RunTime run_time(const Setting& setting, const ParallelPlan& plan, double flat_e
 }
 
 double exchange_time(const Setting& setting, double bytes) {
-  const double crowding =
-      std::max(1.0, static_cast<double>(setting.world_size) / std::max(1, setting.host.cores));
-  const auto& rates = setting.host.rates();
-  bool measured = false;
-  for (const ExchangePoint& point : rates.exchange) {
-    measured = measured || point.ranks == setting.world_size;
-  }
-  return exchange_seconds(rates, setting.world_size, bytes) * (measured ? 1 : crowding);
+  return exchange_seconds(setting.host.rates(), setting.world_size, setting.host.cores, bytes);
 }
 
 }  // namespace lockstep::parallel

@@ -33,6 +33,7 @@ void estimate_sync_batch_norm(const Setting& setting, ParallelPlan& plan) {
     layers += block.batch_norms;
     numbers += block.buffer_floats;
   }
+  if (layers.value() == 0) return;  // the model has none
   const std::int64_t leaves = plan.batch.leaves_per_rank();
   // Forward sends them with a count, backward sends as many sums.
   const Saturated bytes = (numbers * 2 + layers) * kFp64Bytes * leaves;

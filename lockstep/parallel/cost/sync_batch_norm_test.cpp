@@ -8,9 +8,10 @@ namespace lockstep::parallel {
 namespace {
 
 /// What it adds to an empty plan of ResNet-20 on `ranks` ranks.
-ParallelPlan added(int ranks, std::int64_t leaves_per_rank = 1) {
+ParallelPlan added(int ranks, std::int64_t leaves_per_rank = 1,
+                   config::Family family = config::Family::resnet) {
   config::RunConfig config;
-  config.model.family = config::Family::resnet;
+  config.model.family = family;
   const model::ModelStats model = model::model_stats(config.model, 0);
   Host host;
   host.cores = 2;
@@ -41,6 +42,13 @@ TEST(SyncBatchNormCost, IsNothingOnOneRank) {
   EXPECT_EQ(added(1).comm_bytes_per_step, 0);
   EXPECT_EQ(added(1).memory.communication, 0);
   EXPECT_EQ(added(1).step_s, 0);
+}
+
+TEST(SyncBatchNormCost, IsNothingForAModelWithoutIt) {
+  const ParallelPlan plan = added(2, 1, config::Family::mlp);
+  EXPECT_EQ(plan.step_s, 0);
+  EXPECT_EQ(plan.exposed_comm_s, 0);
+  EXPECT_EQ(plan.comm_bytes_per_step, 0);
 }
 
 TEST(SyncBatchNormCost, RefusesMoreVirtualRanksThanRanks) {
