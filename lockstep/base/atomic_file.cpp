@@ -30,6 +30,13 @@ void flush_folder(const fs::path& folder) {
 }  // namespace
 
 AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)), temporary_(target_) {
+  std::error_code none;  // there is no target yet
+  const fs::file_status status = fs::status(target_, none);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {  // /dev/stdout, a pipe, a folder
+    temporary_.clear();
+    throw fs::filesystem_error("replace what is no regular file", target_,
+                               std::make_error_code(std::errc::invalid_argument));
+  }
   // The process id keeps two writers of one target from sharing a half-written file.
   temporary_ += "." + std::to_string(::getpid()) + ".tmp";
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);

@@ -1,6 +1,7 @@
 #include "lockstep/base/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -71,11 +72,18 @@ TEST_F(AtomicFileTest, AMissingFolderIsReported) {
 
 TEST_F(AtomicFileTest, ATargetThatIsAFolderIsReportedAndNothingIsLeft) {
   fs::create_directory(folder_ / "plan.json");
-  {
-    AtomicFile file(folder_ / "plan.json");
-    EXPECT_THROW(file.commit(), fs::filesystem_error);
-  }
+  EXPECT_THROW(AtomicFile(folder_ / "plan.json"), fs::filesystem_error);
   EXPECT_EQ(files(), 1U);
+}
+
+/// A device or a pipe in its place would be gone.
+TEST_F(AtomicFileTest, NothingButARegularFileIsReplaced) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder_ / "link");
+  EXPECT_THROW(AtomicFile(folder_ / "pipe"), fs::filesystem_error);
+  EXPECT_THROW(AtomicFile(folder_ / "link"), fs::filesystem_error);
+  EXPECT_TRUE(fs::is_fifo(folder_ / "pipe"));
+  EXPECT_EQ(files(), 2U);
 }
 
 }  // namespace

@@ -91,7 +91,9 @@ Exit run_on_cluster(const Args& args, const Context& context) {
 
 Exit run(const Args& args, const Context& context) {
   if (args.has("--calibrate")) {
-    const bool plans = asks_for_cluster(args) || args.has("--set") || !args.words().empty();
+    const bool plans = args.has("--set") || !args.words().empty();
+    // Minutes of measuring for a run that cannot be planned would be lost.
+    if (plans) (void)check_run(args, context, probe_host(), 0, /*needs_data=*/false);
     calibrate(context, /*prints=*/!plans);
     if (!plans) return Exit::ok;
   }

@@ -15,6 +15,7 @@ namespace {
 void search(ClusterReport& report) {
   planner::SearchLimits limits;
   limits.need_within_s = report.questions.need_within_s;
+  limits.failures = report.questions.failures;
   if (report.job.deepspeed) limits.fixed = planner::fixed_by(report.job.deepspeed->file);
   report.search = planner::search_layouts(report.job, limits);
   const planner::SearchResult& found = *report.search;
@@ -56,16 +57,20 @@ void judge_time(ClusterReport& report) {
     report.within = DoneWithin{within.devices, within.train_s, within.sentence};
     return;
   }
+  const std::string failures = report.goodput ? ", with its failures" : "";
   DoneWithin within;
   within.train_s = train_seconds(report);
+  if (report.goodput && within.train_s > 0) {
+    within.train_s = planner::expected_s(*report.goodput, within.train_s);
+  }
   if (within.train_s <= 0) {
     within.sentence = "not known: no time is predicted (--gpu names a device)";
   } else if (within.train_s <= limit) {
     within.devices = report.job.layout.devices();
-    within.sentence = "within " + format_duration(limit) + ": yes";
+    within.sentence = "within " + format_duration(limit) + failures + ": yes";
   } else {
-    within.sentence =
-        "within " + format_duration(limit) + ": no; --search says how many devices would do";
+    within.sentence = "within " + format_duration(limit) + failures +
+                      ": no; --search says how many devices would do";
   }
   report.within = std::move(within);
 }
@@ -130,8 +135,8 @@ ClusterReport make_cluster_report(planner::ClusterJob job, ClusterQuestions ques
   if (!report.plan.fits().value_or(true)) report.fit = planner::ways_to_fit(report.job);
   say_what_fits(report);
   judge_distribution(report);
-  judge_time(report);
   judge_failures(report);
+  judge_time(report);
   fill_deepspeed(report);
   return report;
 }

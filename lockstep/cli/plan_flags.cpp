@@ -207,6 +207,10 @@ void check_of_this_host(const Args& args, std::vector<Problem>& problems) {
     if (args.words().empty() || !args.has(model)) continue;
     contradict(args.words().front(), model, "both name the model", problems);
   }
+  if (args.has("--calibrate")) {
+    contradict("--calibrate", first_anchor(args),
+               "one measures this host, the other is of named devices", problems);
+  }
   if (args.has(kNprocFlag.name)) {
     contradict(kNprocFlag.name, first_anchor(args),
                "one is of ranks on this host, the other of named devices", problems);

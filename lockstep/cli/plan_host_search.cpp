@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "lockstep/cli/plan_report.h"
+#include "lockstep/planner/batch_cuts.h"
 
 namespace lockstep::cli {
 
@@ -15,7 +16,7 @@ PlanReport make_searched_report(rundir::CheckedRun run, const Host& host) {
   for (std::size_t i = 1; i < found.ranked.size(); ++i) {  // the first is the plan
     const planner::HostLayout& row = found.ranked[i];
     PricedPlan priced{row.plan};
-    priced.device_memory_bytes = host.memory_bytes / priced.ranks();
+    priced.device_memory_bytes = planner::memory_of_rank(host, priced.ranks());
     priced.samples_per_s = static_cast<double>(row.plan.batch.global_batch) / row.plan.step_s;
     priced.flags = row.flags;
     priced.why = row.why;

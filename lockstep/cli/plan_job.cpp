@@ -189,6 +189,7 @@ class JobReader {
       planner::ReadCluster read = cluster_of(args_.text("--cluster"));
       append(problems_, std::move(read.problems));
       job_.machine = read.machine;
+      job_.network_named = read.network_named;
       job_.source.bytes_per_s = read.read_bytes_per_s;
       if (read.machine) devices_ = read.machine->devices;
       return;

@@ -121,6 +121,7 @@ std::optional<Said> slow_network(const Situation& at) {
 std::optional<Said> tensor_first(const Situation& at) {
   const Layout& layout = at.job.layout;
   if (layout.pipeline == 1 || at.job.architecture.width < kWide || !at.job.machine) return {};
+  if (at.facts.control_flow) return {};  // data_parallel_only() says what to do
   const int per_host = at.job.machine->devices_per_host;
   if (layout.tensor * 2 > per_host || at.job.architecture.heads % (layout.tensor * 2) != 0) {
     return {};
@@ -170,6 +171,7 @@ std::optional<Said> accumulation(const Situation& at) {
   if (!at.plan.time || at.job.layout.replicas() < 2) return {};
   const double exposed = at.plan.time->exposed_data_comm_s / at.plan.time->step_s;
   if (exposed < kMuchExposed || at.job.layout.zero >= 2) return {};
+  if (at.plan.time->data_wait_s > at.plan.time->exposed_data_comm_s) return {};  // it hides it
   if (slow_network(at) || useless_network(at)) return {};  // say what to do about it
   return Said{"raise --accumulation from " + format_count(at.job.layout.accumulation) + " to " +
                   format_count(2 * at.job.layout.accumulation),

@@ -6,6 +6,7 @@
 #include "lockstep/base/saturated.h"
 #include "lockstep/base/units.h"
 #include "lockstep/parallel/cost/layout_part.h"
+#include "lockstep/planner/deepspeed_plan.h"
 
 namespace lockstep::planner {
 namespace {
@@ -19,8 +20,9 @@ constexpr int kUsualDevicesPerHost = 8;
 
 std::int64_t whole_bytes(double bytes) { return Saturated::of(std::ceil(bytes)).value(); }
 
-const parallel::MemoryStack& memory_stack_of(const ClusterJob& job) {
-  if (job.memory_stack) return *job.memory_stack;
+/// What a file says of it depends on the stage, so nothing is kept from one layout to the next.
+parallel::MemoryStack memory_stack_of(const ClusterJob& job) {
+  if (job.deepspeed) return deepspeed_memory_stack(job);
   const std::string_view name =
       job.memory_software.empty() ? parallel::usual_stack(job.layout).name : job.memory_software;
   const parallel::MemoryStack* stack = parallel::find_memory_stack(name);
@@ -225,8 +227,13 @@ double add_loading(const ClusterJob& job, const parallel::Layout& layout, const 
 }
 
 const parallel::SoftwareStack& time_stack_of(const ClusterJob& job) {
-  const bool splits = job.layout.tensor > 1 || job.layout.pipeline > 1;
-  if (splits || !job.deepspeed) return parallel::usual_stack(job.layout);
+  return time_stack_of(job, job.layout);
+}
+
+const parallel::SoftwareStack& time_stack_of(const ClusterJob& job,
+                                             const parallel::Layout& layout) {
+  const bool splits = layout.tensor > 1 || layout.pipeline > 1;
+  if (splits || !job.deepspeed) return parallel::usual_stack(layout);
   const bool overlaps = job.deepspeed->file.overlap_comm.or_else(false);
   return *parallel::find_stack(overlaps ? "DeepSpeed with overlap_comm" : "DeepSpeed");
 }

@@ -27,12 +27,12 @@ struct ClusterJob {
   parallel::Layout layout;
   const parallel::PrecisionRecipe* recipe = nullptr;
   std::optional<Machine> machine{};       // unset: nobody said which device
+  bool network_named = false;             // the link between its hosts, the usual one too
   std::string_view memory_software = "";  // row of memory_stacks(); empty = as the layout needs
-  std::optional<parallel::MemoryStack> memory_stack{};  // in its place, where a file changed it
-  std::optional<DeepSpeedChoice> deepspeed{};           // a ds_config.json that is gone by
-  bool states_only = false;                             // parameters, gradients and optimizer alone
-  double largest_layer = 0;                             // parameters; of DeepSpeed's rule
-  bool deepspeed_rule = false;                          // states as its own estimators count them
+  std::optional<DeepSpeedChoice> deepspeed{};  // a ds_config.json that is gone by
+  bool states_only = false;                    // parameters, gradients and optimizer alone
+  double largest_layer = 0;                    // parameters; of DeepSpeed's rule
+  bool deepspeed_rule = false;                 // states as its own estimators count them
   parallel::DataSource source{};  // sample_bytes 0 = as the model's samples are usually stored
   /// Of the whole training; samples where they have no tokens. 0 = not said.
   double tokens = 0;
@@ -71,8 +71,10 @@ struct ClusterPlan {
 double add_loading(const ClusterJob& job, const parallel::Layout& layout, const Machine& machine,
                    parallel::TimePrediction& time);
 
-/// The software whose habits the time of the job goes by.
+/// The software whose habits the time of the job goes by, in its own layout or in another.
 [[nodiscard]] const parallel::SoftwareStack& time_stack_of(const ClusterJob& job);
+[[nodiscard]] const parallel::SoftwareStack& time_stack_of(const ClusterJob& job,
+                                                           const parallel::Layout& layout);
 
 /// What a device holds of states, exactly by the parameters as given, of the fullest stage.
 [[nodiscard]] parallel::StateBytes fullest_states(const ClusterJob& job);

@@ -55,6 +55,19 @@ TEST(ClusterPlan, SharesAGivenNumberEvenlyByTensorRanks) {
   EXPECT_LT(fullest_states(job).parameters, 2 * 4.5e9);
 }
 
+TEST(ClusterPlan, EachHostOfATensorRanksGroupReadsItsSamples) {
+  ClusterJob job = named("gpt2", 4, 0);
+  job.layout.tensor = 16;
+  job.layout.micro_batch = 32;
+  job.machine->devices = 64;
+  job.source.samples_per_s = 64;
+  EXPECT_DOUBLE_EQ(plan_cluster(job).loading_s, 0.5) << "32 of 128 samples, not 16";
+  job.layout.tensor = 1;
+  job.layout.data = 12;
+  job.machine->devices = 12;
+  EXPECT_DOUBLE_EQ(plan_cluster(job).loading_s, 4) << "eight devices of twelve in the first host";
+}
+
 TEST(ClusterPlan, OfStatesAloneCountsNothingElseAndSaysSo) {
   ClusterJob job = named("gpt2-xl", 2, 1);
   job.states_only = true;

@@ -65,6 +65,7 @@ class FileReader {
       refuse(file_, "names no device", "write device = \"A100-80G\"");
     }
     if (read_.problems.empty()) read_.machine = machine();
+    read_.network_named = between_ != nullptr;
     return std::move(read_);
   }
 
@@ -176,7 +177,8 @@ ReadCluster read_cluster(std::string_view spec, std::string_view where) {
   if (!read.problems.empty()) return read;
   Machine machine = usual_machine(*find_device(parts.device), parts.per_host * parts.hosts);
   machine.devices_per_host = static_cast<int>(parts.per_host);
-  if (!parts.link.empty()) machine.between = *find_link(parts.link);
+  read.network_named = !parts.link.empty();
+  if (read.network_named) machine.between = *find_link(parts.link);
   read.machine = machine;
   return read;
 }

@@ -13,6 +13,7 @@ namespace lockstep::planner {
 struct ReadCluster {
   std::optional<Machine> machine;  // unset where there are problems
   std::vector<Problem> problems;
+  bool network_named = false;   // the link between hosts
   double read_bytes_per_s = 0;  // that a host reads of its data; 0 = not said
 };
 

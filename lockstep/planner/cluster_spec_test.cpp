@@ -17,7 +17,10 @@ TEST(ClusterSpec, IsDevicesOfAHostTimesHosts) {
   const ReadCluster one = read_cluster("2xrtx4090-24g", "--cluster");
   ASSERT_TRUE(one.machine.has_value());
   EXPECT_EQ(one.machine->devices, 2);
-  EXPECT_EQ(read_cluster("4xH100-80G*2@100 GbE", "--cluster").machine->between.name, "100 GbE");
+  EXPECT_FALSE(four.network_named);
+  const ReadCluster linked = read_cluster("4xH100-80G*2@100 GbE", "--cluster");
+  EXPECT_EQ(linked.machine->between.name, "100 GbE");
+  EXPECT_TRUE(linked.network_named);
 }
 
 TEST(ClusterSpec, IsRefusedWhereItCannotBeRead) {
@@ -43,7 +46,10 @@ TEST(ClusterFile, SaysTheSameAndTheLinks) {
   EXPECT_EQ(read.machine->devices, 12);
   EXPECT_EQ(read.machine->inside.name, "PCIe 5");
   EXPECT_EQ(read.machine->between.name, "25 GbE");
-  EXPECT_EQ(read_cluster_file("device = \"A64FX\"\nhosts = 5", "c").machine->devices, 5);
+  EXPECT_TRUE(read.network_named);
+  const ReadCluster usual = read_cluster_file("device = \"A64FX\"\nhosts = 5", "c");
+  EXPECT_EQ(usual.machine->devices, 5);
+  EXPECT_FALSE(usual.network_named);
 }
 
 TEST(ClusterFile, NamesEachFaultWithItsPlace) {

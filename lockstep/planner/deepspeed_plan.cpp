@@ -29,21 +29,7 @@ double elements_or(const DeepSpeedValue<std::int64_t>& value, double automatic, 
   return value.is_auto ? automatic : missing;
 }
 
-/// DeepSpeed's stack with the sizes that this file gives it.
-parallel::MemoryStack stack_of(const DeepSpeedFile& file, const ClusterJob& job) {
-  parallel::MemoryStack stack = *parallel::find_memory_stack("DeepSpeed");
-  const double hidden = hidden_size(job.architecture);
-  const bool third = job.layout.zero == 3;
-  // Stages 1 and 2 fill one bucket while the other one travels (stage_1_and_2.py, ipg_buffer).
-  const double buckets = !third && file.overlap_comm.or_else(false) ? 2 : 1;
-  stack.bucket_bytes = buckets * job.recipe->reduce *
-                       elements_or(file.reduce_bucket, hidden * hidden, kDefaultBucket);
-  stack.gathered_elements =
-      std::max(1.0, elements_or(file.live_parameters, kDefaultLive, kDefaultLive));
-  stack.persistent_elements =
-      elements_or(file.persistence_threshold, 10 * hidden, kDefaultThreshold);
-  return stack;
-}
+bool is_named(const DeepSpeedValue<bool>& value) { return value.fixed || value.is_auto; }
 
 /// 0 = there is no second copy.
 int secondary_shard_of(const DeepSpeedFile& file) {
@@ -67,7 +53,6 @@ class Memory {
   }
   [[nodiscard]] std::int64_t bytes(const Layout& layout) {
     job_.layout = layout;
-    if (job_.deepspeed) job_.memory_stack = stack_of(job_.deepspeed->file, job_);
     return plan_cluster(job_).memory.device.total();
   }
   [[nodiscard]] bool fits(const Layout& layout) {
@@ -119,8 +104,7 @@ class Settler {
                           "accumulation");
     if (!problems_.empty()) return std::move(problems_);
     find_stage();
-    put_batch();
-    job_.memory_stack = stack_of(file_, job_);
+    if (problems_.empty()) put_batch();
     return std::move(problems_);
   }
 
@@ -159,6 +143,7 @@ class Settler {
         !file_.offload_parameters.is_auto) {
       return;
     }
+    if (refuses_every_stage()) return;
     Layout best = job_.layout;
     std::string why = "no device was named to fit into";
     for (const auto& [zero, optimizer, parameters] : kWays) {
@@ -189,6 +174,23 @@ class Settler {
     }
   }
 
+  /// What goes with stage 3 alone, beside a pipeline, which takes 0 and 1.
+  bool refuses_every_stage() {
+    if (job_.layout.pipeline == 1) return false;
+    const char* part = nullptr;
+    if (file_.offload_parameters.or_else(Offload::none) != Offload::none) part = "offload_param";
+    if (file_.offload_optimizer.or_else(Offload::none) == Offload::nvme) {
+      part = "offload_optimizer on nvme";
+    }
+    if (job_.layout.secondary_shard > 0) part = "zero_hpz_partition_size";
+    if (part == nullptr) return false;
+    refuse(std::string("no stage goes with both a pipeline and ") + part +
+               ": DeepSpeed's pipeline engine takes stages 0 and 1, " + part + " is of stage 3",
+           std::string("drop ") + part + ", or use --pipeline 1");
+    job_.layout.zero = 3;  // so that the same is not said of the layout too
+    return true;
+  }
+
   /// Absent: DeepSpeed's default, nothing shared and nothing offloaded.
   template <typename Value>
   static bool allowed(const DeepSpeedValue<Value>& value, Value wanted) {
@@ -215,9 +217,12 @@ class Settler {
     if (train_ && *train_ != job_.layout.global_batch()) refuse_batch();
   }
 
-  [[nodiscard]] std::int64_t usual_accumulation() const {
+  [[nodiscard]] std::int64_t usual_accumulation() {
     const Layout& layout = job_.layout;
-    return layout.pipeline > 1 ? kMicroBatchesAStage * layout.pipeline : 1;
+    if (layout.pipeline == 1 || !file_.accumulation.is_auto) return 1;
+    choice_.because["gradient_accumulation_steps"] =
+        format_count(kMicroBatchesAStage) + " micro-batches a pipeline stage";
+    return kMicroBatchesAStage * layout.pipeline;
   }
 
   /// The largest micro-batch that fits: of the divisors of `samples`, or where that is 0 of the
@@ -289,6 +294,22 @@ double hidden_size(const model::Architecture& architecture) {
   return static_cast<double>(most);
 }
 
+parallel::MemoryStack deepspeed_memory_stack(const ClusterJob& job) {
+  const DeepSpeedFile& file = job.deepspeed->file;
+  parallel::MemoryStack stack = *parallel::find_memory_stack("DeepSpeed");
+  const double hidden = hidden_size(job.architecture);
+  const bool third = job.layout.zero == 3;
+  // Stages 1 and 2 fill one bucket while the other one travels (stage_1_and_2.py, ipg_buffer).
+  const double buckets = !third && file.overlap_comm.or_else(false) ? 2 : 1;
+  stack.bucket_bytes = buckets * job.recipe->reduce *
+                       elements_or(file.reduce_bucket, hidden * hidden, kDefaultBucket);
+  stack.gathered_elements =
+      std::max(1.0, elements_or(file.live_parameters, kDefaultLive, kDefaultLive));
+  stack.persistent_elements =
+      elements_or(file.persistence_threshold, 10 * hidden, kDefaultThreshold);
+  return stack;
+}
+
 FilePrecision precision_by(const DeepSpeedFile& file, std::string said, bool given) {
   FilePrecision taken;
   for (const bool half : {false, true}) {
@@ -303,9 +324,14 @@ FilePrecision precision_by(const DeepSpeedFile& file, std::string said, bool giv
     }
     if (!given && value.or_else(false)) said = type;
   }
-  const bool neither = file.bf16.fixed == false && file.fp16.fixed == false;
-  if (!given && neither) said = "fp32";
-  const bool named = file.bf16.fixed || file.bf16.is_auto || file.fp16.fixed || file.fp16.is_auto;
+  const bool named = is_named(file.bf16) || is_named(file.fp16);
+  // A section that is missing is off too: deepspeed/runtime/constants.py, *_ENABLED_DEFAULT.
+  const DeepSpeedValue<bool>& own = said.starts_with("fp16") ? file.fp16 : file.bf16;
+  const bool off = !own.is_auto && !own.or_else(false);
+  if (!given && named && off && said != "fp32") {
+    said = "fp32";
+    taken.note = file.where + " enables neither bf16 nor fp16, and DeepSpeed then trains in fp32";
+  }
   if (!named && said != "fp32") {
     taken.note =
         file.where +
@@ -332,7 +358,6 @@ void put_deepspeed_states(ClusterJob& job, bool recompute_is_said) {
   if (!file.optimizer.empty() && !is_adam(file.optimizer)) {
     job.assumptions.push_back("the moments of " + file.optimizer + " are counted as Adam's");
   }
-  if (job.recipe != nullptr) job.memory_stack = stack_of(file, job);
 }
 
 std::vector<Problem> settle_deepspeed(ClusterJob& job, const config::BatchSection& said) {

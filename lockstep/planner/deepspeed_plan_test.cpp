@@ -81,6 +81,18 @@ TEST(DeepSpeedBatch, TakesWhatIsOpenFromTheCommandLine) {
   EXPECT_THAT(problems.front().fix, HasSubstr("\"auto\""));
 }
 
+TEST(DeepSpeedBatch, OfAPipelineAccumulatesOnlyWhereItIsOpen) {
+  const auto accumulation = [](const std::string& more) {
+    ClusterJob job = job_of({R"({"train_micro_batch_size_per_gpu": 2)" + more + "}", "gpt2", 2});
+    job.layout.pipeline = 4;
+    job.layout.schedule = parallel::PipelineSchedule::one_f_one_b;
+    EXPECT_TRUE(settle_deepspeed(job, {}).empty());
+    return job.layout.accumulation;
+  };
+  EXPECT_EQ(accumulation(""), 1) << "DeepSpeed's default";
+  EXPECT_EQ(accumulation(R"(, "gradient_accumulation_steps": "auto")"), 16);
+}
+
 TEST(DeepSpeedBatch, IsRefusedWithTheNearestThatDivide) {
   const auto problems = refused({R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 4,
            "gradient_accumulation_steps": 3})"});
@@ -127,6 +139,22 @@ TEST(DeepSpeedStage, OfAPipelineIsZeroOrOne) {
   EXPECT_THAT(settle_deepspeed(job, {}).at(0).what, HasSubstr("pipeline engine"));
 }
 
+TEST(DeepSpeedStage, IsRefusedWhereNoneGoesWithAPipeline) {
+  for (const char* part :
+       {R"("offload_param": {"device": "cpu"})", R"("offload_optimizer": {"device": "nvme"})",
+        R"("zero_hpz_partition_size": 2)"}) {
+    const Case c{R"({"zero_optimization": {"stage": "auto", )" + std::string(part) + "}}"};
+    EXPECT_EQ(settled(c).zero, 3) << part;
+    ClusterJob job = job_of(c);
+    job.layout.pipeline = 2;
+    const auto problems = settle_deepspeed(job, {});
+    ASSERT_EQ(problems.size(), 1U) << part;
+    EXPECT_THAT(problems.front().what, HasSubstr("no stage goes with both a pipeline and "));
+    const std::string key = std::string(part).substr(1, 8);
+    EXPECT_THAT(problems.front().fix, HasSubstr("drop " + key));
+  }
+}
+
 TEST(DeepSpeedStates, GoByTheSizesOfTheFile) {
   const auto buffers = [](const std::string& more) {
     ClusterJob job =
@@ -152,6 +180,14 @@ TEST(DeepSpeedPrecision, IsTheFilesOrTheCommandLines) {
   EXPECT_EQ(by(R"({"bf16": {"enabled": "auto"}})", "fp16", true).name, "fp16");
   EXPECT_EQ(by(R"({"bf16": {"enabled": false}, "fp16": {"enabled": false}})", "bf16", false).name,
             "fp32");
+  for (const char* json : {R"({"bf16": {"enabled": false}})", R"({"fp16": {"enabled": false}})"}) {
+    const FilePrecision off = by(json, "bf16", false);
+    EXPECT_EQ(off.name, "fp32") << "the section that is missing is off too";
+    EXPECT_THAT(off.note, HasSubstr("trains in fp32"));
+  }
+  EXPECT_EQ(by(R"({"fp16": {"enabled": false}})", "bf16", true).name, "bf16") << "it was said";
+  EXPECT_EQ(by(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": false}})", "bf16", false).name,
+            "bf16");
   EXPECT_EQ(by(R"({"bf16": {"enabled": true}})", "fp16", true).problems.size(), 1U);
   EXPECT_TRUE(by(R"({"bf16": {"enabled": true}})", "bf16-fp32grad", true).problems.empty());
   EXPECT_THAT(by("{}", "bf16", false).note, HasSubstr("trains in fp32"));
@@ -196,6 +232,33 @@ TEST(DeepSpeedFill, LeavesWhatNobodyKnows) {
   const FilledDeepSpeed filled = fill_deepspeed(job, 0);
   EXPECT_EQ(value_of(filled, "scheduler.params.total_num_steps"), "");
   EXPECT_EQ(value_of(filled, "wandb.project"), "");
+}
+
+// What a search says of a layout is what the plan of a file with that stage says.
+TEST(DeepSpeedSearch, RanksByThePlanOfEachStage) {
+  const auto job_at = [](const std::string& stage) {
+    ClusterJob job = job_of({R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto",
+        "zero_optimization": {"overlap_comm": true, "stage": )" +
+                             stage + "}}"});
+    job.layout = Layout{};
+    job.layout.flash_attention = true;
+    return job;
+  };
+  const ClusterJob open = job_at("\"auto\"");
+  SearchLimits limits;
+  limits.global_batch = 64;
+  limits.fixed = fixed_by(open.deepspeed->file);
+  const SearchResult result = search_layouts(open, limits);
+  ASSERT_GE(result.ranked.size(), 3U);
+  for (const RankedLayout& row : result.ranked) {
+    ClusterJob job = job_at(std::to_string(row.layout.zero));
+    job.layout = row.layout;
+    const ClusterPlan plan = plan_cluster(job);
+    EXPECT_DOUBLE_EQ(row.time.step_s, plan.time->step_s) << row.flags;
+    EXPECT_EQ(row.memory.total(), plan.memory.device.total()) << row.flags;
+    const double buckets = job.layout.zero == 3 ? 1 : 2;
+    EXPECT_EQ(deepspeed_memory_stack(job).bucket_bytes, buckets * 2 * 5e8);
+  }
 }
 
 TEST(DeepSpeedSearch, LeavesFixedPartsAlone) {

@@ -33,7 +33,7 @@ ErrorBand time_band(const ClusterJob& job) {
     return {kDeviceLeftOut, "runs of devices not fitted to"};
   }
   const Machine usual = usual_machine(job.machine->device, job.machine->devices);
-  const bool named = job.machine->between.name != usual.between.name;
+  const bool named = job.network_named || job.machine->between.name != usual.between.name;
   if (!named && job.layout.devices() > job.machine->devices_per_host) {
     return {kNetworkUnknown, "runs over unnamed networks"};
   }

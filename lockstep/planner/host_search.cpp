@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/units.h"
+#include "lockstep/planner/batch_cuts.h"
 #include "lockstep/planner/planner.h"
 
 namespace lockstep::planner {
@@ -97,11 +98,12 @@ class HostJudge {
     }
   }
 
-  [[nodiscard]] std::int64_t memory_of_rank(const ParallelPlan& plan) const {
-    return host_.memory_bytes / plan.batch.data_ranks;
+  /// As batch.micro_batch = "auto" has it; 0 = not known.
+  [[nodiscard]] std::int64_t limit_of(const ParallelPlan& plan) const {
+    return memory_of_rank(host_, plan.batch.data_ranks);
   }
   [[nodiscard]] bool fits(const ParallelPlan& plan) const {
-    return host_.memory_bytes == 0 || plan.memory.total() <= memory_of_rank(plan);
+    return host_.memory_bytes == 0 || plan.memory.total() <= limit_of(plan);
   }
 
   /// Fewer parts and larger micro-batches first where times are alike.
@@ -133,7 +135,9 @@ class HostJudge {
     std::map<int, const ParallelPlan*> by_ranks;
     for (const ParallelPlan& plan : plans_) {
       const int ranks = plan.batch.data_ranks;
-      by_ranks[ranks] =
+      const auto [row, is_new] = by_ranks.try_emplace(ranks, nullptr);
+      if (!is_new) continue;
+      row->second =
           best_of([&](const ParallelPlan& other) { return other.batch.data_ranks == ranks; });
     }
     add(*first, *first);
@@ -148,7 +152,7 @@ class HostJudge {
 
   void add(const ParallelPlan& plan, const ParallelPlan& best) {
     const std::string memory = "takes " + format_bytes(plan.memory.total()) + " of " +
-                               format_bytes(memory_of_rank(plan)) + " a rank";
+                               format_bytes(limit_of(plan)) + " a rank";
     std::string why =
         &plan == &best ? format_duration(plan.step_s) + " a step" : slower(plan, best);
     result_.ranked.push_back({plan, flags_of(plan), std::move(why) + "; " + memory});
@@ -167,7 +171,7 @@ class HostJudge {
 
   std::string too_large(const ParallelPlan& plan) const {
     return "does not fit: " + format_bytes(plan.memory.total()) + " of " +
-           format_bytes(memory_of_rank(plan)) + " a rank";
+           format_bytes(limit_of(plan)) + " a rank";
   }
 
   /// The best of each value of each choice that the first layout does not have.

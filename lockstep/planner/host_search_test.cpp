@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lockstep/planner/batch_cuts.h"
 #include "lockstep/planner/planner.h"
 
 namespace lockstep::planner {
@@ -100,6 +101,23 @@ TEST(HostSearch, LeavesOutWhatDoesNotFit) {
   const HostSearch none = search(config, host_of(1, 1'000'000), 512);
   EXPECT_TRUE(none.ranked.empty());
   EXPECT_THAT(rejection(none, "ranks 1"), HasSubstr("does not fit"));
+}
+
+TEST(HostSearch, TakesNothingThatAnAutomaticMicroBatchRefuses) {
+  const config::RunConfig config = small_gpt();
+  Host host = host_of(1, 64'000'000'000);
+  const parallel::ParallelPlan most = search(config, host, 512).ranked.at(0).plan;
+  host.memory_free_bytes = most.memory.total();  // a tenth of it is to stay free
+  const HostSearch found = search(config, host, 512);
+  ASSERT_FALSE(found.ranked.empty());
+  const std::int64_t limit = memory_of_rank(host, 1);
+  EXPECT_LE(found.ranked.front().plan.memory.total(), limit);
+  EXPECT_THAT(rejection(found, "micro_batch " + std::to_string(most.batch.micro_batch)),
+              HasSubstr("does not fit"));
+  config::RunConfig open = config;
+  open.batch.global_batch = 512;
+  open.batch.finds_micro_batch = true;
+  EXPECT_EQ(batch_cuts(open, host, 1, 0).memory_limit_bytes, limit);
 }
 
 TEST(HostSearch, KeepsVirtualRanks) {

@@ -109,7 +109,7 @@ class Judge {
 
   [[nodiscard]] TimePrediction time_of(const Layout& layout) const {
     TimePrediction time = parallel::predict_time(job_.model, layout, *job_.recipe, machine_,
-                                                 parallel::usual_stack(layout));
+                                                 time_stack_of(job_, layout));
     (void)add_loading(job_, layout, machine_, time);
     return time;
   }
@@ -333,7 +333,11 @@ double training_seconds(ClusterJob job, SearchLimits limits, std::int64_t device
   const SearchResult result = search_as_far_as_needed(job, limits);
   if (result.ranked.empty()) return std::numeric_limits<double>::infinity();
   const double steps = samples_of_training(job) / static_cast<double>(limits.global_batch);
-  return steps * result.ranked.front().time.step_s;
+  const double ideal_s = steps * result.ranked.front().time.step_s;
+  if (!limits.failures) return ideal_s;
+  GoodputQuestion question = *limits.failures;
+  question.units = devices;
+  return expected_s(goodput(question), ideal_s);
 }
 
 DevicesWithin fewest_within(const ClusterJob& job, const SearchLimits& limits) {

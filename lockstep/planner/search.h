@@ -10,6 +10,7 @@
 #include "lockstep/parallel/plan/layout.h"
 #include "lockstep/parallel/plan/parallel_plan.h"
 #include "lockstep/planner/cluster_plan.h"
+#include "lockstep/planner/goodput.h"
 
 namespace lockstep::planner {
 
@@ -28,6 +29,7 @@ struct SearchLimits {
   std::int64_t devices = 0;       // 0 = all of the machine
   std::int64_t global_batch = 0;  // samples a step, held fixed; 0 = as the job's layout has it
   double need_within_s = 0;       // for the job's tokens; 0 = not asked
+  std::optional<GoodputQuestion> failures{};  // that the training loses time to meanwhile
   std::size_t keep = 8;           // ranked layouts, each with its own degrees
   FixedParts fixed{};
 };

@@ -285,7 +285,7 @@ class Enumeration {
       return;
     }
     candidate.step_s = parallel::time_parts(runs_, layout, *job_.recipe, *job_.machine,
-                                            parallel::usual_stack(layout), {})
+                                            time_stack_of(job_, layout), {})
                            .step_s;
     space_.candidates.push_back(std::move(candidate));
   }

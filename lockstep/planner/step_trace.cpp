@@ -1,5 +1,6 @@
 #include "lockstep/planner/step_trace.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <set>
@@ -18,7 +19,8 @@ template <typename... Values>
 void append(std::string& text, const char* pattern, Values... values) {
   char line[320];
   const int length = std::snprintf(line, sizeof line, pattern, values...);
-  text.append(line, static_cast<std::size_t>(length));
+  // Of a line that had no room the length is that of the whole.
+  text.append(line, std::min(static_cast<std::size_t>(std::max(0, length)), sizeof line - 1));
 }
 
 class Trace {
@@ -37,7 +39,7 @@ class Trace {
       name("thread_name", stage, static_cast<int>(lane), kLanes.at(static_cast<std::size_t>(lane)));
       last = stage;
     }
-    text_.erase(text_.size() - 2);  // the last comma
+    if (!text_.empty()) text_.erase(text_.size() - 2);  // the last comma
     return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + std::move(text_) + "\n]}\n";
   }
 

@@ -380,7 +380,7 @@ TEST(ClusterPlan, RefusesAllThatIsWrongAtOnceWithTheNearestNames) {
       ElementsAre("--model LS-6021", "--gpu LS-6111", "--precision LS-6101", "--gpus LS-6104"));
   EXPECT_THAT(refused({"--model", "llama-2-7b", "--gpus", "15", "--tensor", "3", "--pipeline", "5",
                        "--global-batch", "7", "--accumulation", "2"}),
-              ElementsAre("--micro-batch LS-1009", "--tensor LS-6103", "--tensor LS-6103",
+              ElementsAre("--global-batch LS-1009", "--tensor LS-6103", "--tensor LS-6103",
                           "--pipeline LS-6103"));
   EXPECT_THAT(plan({"--model", "lama-2-7b"}).err, HasSubstr("llama-2-7b"));
   EXPECT_THAT(plan({"--params", "7e9", "--gpu", "A100-80"}).err, HasSubstr("A100-80G"));

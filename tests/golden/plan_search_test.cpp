@@ -136,6 +136,16 @@ TEST(PlanTime, SaysWhetherThisLayoutIsInTime) {
   EXPECT_EQ(document.at("need_within").at("time_to_train_s"), document.at("time_to_train_s"));
   EXPECT_EQ(planned(with(words, {"--need-within", "1h"})).at("need_within").at("met"), false);
   EXPECT_TRUE(planned(words).at("need_within").is_null());
+  // Failures take their part of the time.
+  const double ideal_s = document.at("time_to_train_s");
+  const auto met = [&](double limit_s, const char* mtbf) {
+    const std::string limit = std::to_string(static_cast<long>(limit_s)) + "s";
+    return planned(with(words, {"--need-within", limit, "--mtbf", mtbf}))
+        .at("need_within")
+        .at("met");
+  };
+  EXPECT_EQ(met(1.01 * ideal_s, "100000d"), true);
+  EXPECT_EQ(met(1.01 * ideal_s, "30d"), false);
   EXPECT_THAT(refused({"--model", "gpt2", "--gpus", "8", "--need-within", "3 weeks"}),
               ElementsAre("--need-within LS-1013", "--need-within LS-1013"));
 }

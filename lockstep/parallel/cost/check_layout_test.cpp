@@ -157,9 +157,9 @@ TEST_F(CheckLayout, NamesBatchesThatFit) {
   layout_.data = 4;
   layout_.micro_batch = 2;
   global_batch_ = 32;
-  expect_one("LS-1009", "--micro-batch", "--accumulation 4");
+  expect_one("LS-1009", "--global-batch", "--accumulation 4");
   global_batch_ = 30;
-  expect_one("LS-1009", "--micro-batch", "24 or 32");
+  expect_one("LS-1009", "--global-batch", "24 or 32");
 }
 
 TEST_F(CheckLayout, LooksAtTheParametersOfModelsWithoutHeads) {

@@ -27,20 +27,21 @@ void check_batch(const LayoutQuestion& q, std::vector<Problem>& problems) {
   if (q.global_batch <= 0 || layout.global_batch() == q.global_batch) return;
   const std::int64_t step = layout.micro_batch * layout.data;
   if (step < 1) return;
-  std::string fix = "use a global batch of " + std::to_string(layout.global_batch());
   const std::int64_t accumulation = q.global_batch / step;
+  std::string fix = "use a global batch of ";
   if (q.global_batch % step == 0) {
-    fix += ", or --accumulation " + std::to_string(accumulation);
+    fix += std::to_string(layout.global_batch()) + ", or --accumulation " +
+           std::to_string(accumulation);
   } else {
     const std::string below = accumulation > 0 ? std::to_string(accumulation * step) + " or " : "";
-    fix += ", or one of " + below + std::to_string((accumulation + 1) * step) +
-           " and the accumulation for it";
+    fix += below + std::to_string((accumulation + 1) * step) + ", and the accumulation for it";
   }
-  problems.push_back({"LS-1009", "--micro-batch",
-                      "micro_batch x accumulation x data is " +
-                          std::to_string(layout.global_batch()) + ", not the global batch of " +
-                          std::to_string(q.global_batch),
-                      fix});
+  problems.push_back(
+      {"LS-1009", "--global-batch",
+       std::to_string(q.global_batch) + " is not micro_batch x accumulation x data: " +
+           std::to_string(layout.micro_batch) + " x " + std::to_string(layout.accumulation) +
+           " x " + std::to_string(layout.data) + " = " + std::to_string(layout.global_batch()),
+       fix});
 }
 
 void check(const LayoutQuestion& q, std::vector<Problem>& problems) {

@@ -23,10 +23,12 @@ double stored_sample_bytes(const model::ModelStats& model, double vocabulary) {
 }
 
 double samples_of_host(const Layout& layout, const Machine& machine) {
+  const auto batch = static_cast<double>(layout.global_batch());
   const auto per_host = static_cast<double>(std::max(1, machine.devices_per_host));
   const double readers = static_cast<double>(layout.devices()) / layout.pipeline;
-  const double hosts = std::max(1.0, std::floor(readers / per_host));
-  return std::ceil(static_cast<double>(layout.global_batch()) / hosts);
+  // A host that has a part of a data rank reads all of that rank's samples.
+  const double most = std::max(batch * per_host / readers, batch / layout.data);
+  return std::ceil(std::min(batch, most));
 }
 
 double loading_s(const DataSource& source, const Layout& layout, const Machine& machine) {

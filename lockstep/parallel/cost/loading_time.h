@@ -21,7 +21,8 @@ struct DataSource {
 [[nodiscard]] double stored_sample_bytes(const model::ModelStats& model, double vocabulary);
 
 /// Samples of a step that the host reads which reads most. Ranks that share a sample (tensor,
-/// context) read it once; of a pipeline the first stage reads, and its ranks lie together.
+/// context) read it once in each host that has one of them; of a pipeline the first stage reads,
+/// and its ranks lie together.
 [[nodiscard]] double samples_of_host(const Layout& layout, const Machine& machine);
 
 /// That the samples of a step take; 0 where no rate is known.

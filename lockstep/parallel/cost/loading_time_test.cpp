@@ -36,6 +36,13 @@ TEST(LoadingTime, GoesByTheHostThatReadsMost) {
   EXPECT_EQ(samples_of_host(layout, machine), 64);
   layout.data = 1;  // half a host
   EXPECT_EQ(samples_of_host(layout, machine), 32);
+  layout.data = 4;  // each rank lies in two hosts, and both read its samples
+  layout.tensor = 16;
+  layout.pipeline = 1;
+  EXPECT_EQ(samples_of_host(layout, machine), 32);
+  layout.data = 12;  // a host and a half: the whole one reads eight parts of twelve
+  layout.tensor = 1;
+  EXPECT_EQ(samples_of_host(layout, machine), 8 * 32);
 }
 
 }  // namespace
