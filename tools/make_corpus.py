@@ -659,7 +659,7 @@ ACCEPTED = {
     "planner_deepspeed_file": "all_auto second offloaded old_names open_stage second_copy checkpointing comments empty"
                               " dotted",
     "planner_cluster_spec": "spec spec_with_link one_host file device_alone most",
-    "topology_kernel_file": "whole one_rank zero_times endless",
+    "topology_kernel_file": "whole whole-short one_rank zero_times endless",
 }
 
 

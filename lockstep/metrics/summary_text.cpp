@@ -172,6 +172,9 @@ std::string more_or_less(std::int64_t planned, std::int64_t measured) {
   return format_bytes(std::abs(measured - planned)) + (measured > planned ? " more" : " less");
 }
 
+/// The first step is not measured: it warms up, and ranks agree on an order.
+bool has_measured_steps(const engine::RunSummary& summary) { return summary.steps_this_run >= 2; }
+
 /// Few steps tell no time.
 bool is_timed(const engine::RunSummary& summary) {
   constexpr std::int64_t kLeastSteps = 5;
@@ -187,7 +190,7 @@ std::vector<std::string> misses(const engine::RunSummary& summary) {
     if (parallel::keeps_memory(planned, measured)) continue;
     found.push_back(std::string(row.category) + " " + more_or_less(planned, measured));
   }
-  if (summary.planned_comm_bytes != summary.measured_comm_bytes) {
+  if (has_measured_steps(summary) && summary.planned_comm_bytes != summary.measured_comm_bytes) {
     found.push_back("sent a step " +
                     more_or_less(summary.planned_comm_bytes, summary.measured_comm_bytes));
   }
@@ -205,12 +208,26 @@ void add_verdict(Page& page, const engine::RunSummary& summary) {
   if (summary.steps_this_run == 0 || summary.planned.total() == 0) return;
   const std::vector<std::string> missed = misses(summary);
   if (missed.empty()) {
-    page.fact("plan kept", is_timed(summary) ? "memory, bytes sent and time of a step"
-                                             : "memory and bytes sent");
+    page.fact("plan kept", is_timed(summary)             ? "memory, bytes sent and time of a step"
+                           : has_measured_steps(summary) ? "memory and bytes sent"
+                                                         : "memory");
   }
   for (const std::string& miss : missed) {
     page.fact(&miss == missed.data() ? "plan missed" : "", page.style().paint(Tone::warning, miss));
   }
+}
+
+void add_step_rows(Page& page, const engine::RunSummary& summary) {
+  const std::string planned =
+      summary.planned_step_s > 0 ? format_duration(summary.planned_step_s) : "-";
+  if (!has_measured_steps(summary)) {
+    add_row(page, "time of a step", planned, "-", "");
+    add_row(page, "sent a step", format_bytes(summary.planned_comm_bytes), "-", "");
+    return;
+  }
+  add_row(page, "time of a step", planned, format_duration(summary.measured_step_s),
+          difference(summary.planned_step_s, summary.measured_step_s, page.style()));
+  add_byte_row(page, "sent a step", summary.planned_comm_bytes, summary.measured_comm_bytes);
 }
 
 void add_plan_against_measured(Page& page, const engine::RunSummary& summary) {
@@ -223,11 +240,7 @@ void add_plan_against_measured(Page& page, const engine::RunSummary& summary) {
   }
   add_byte_row(page, "total a rank", summary.planned.total(), summary.measured.total());
   page.line("");
-  add_row(page, "time of a step",
-          summary.planned_step_s > 0 ? format_duration(summary.planned_step_s) : "-",
-          format_duration(summary.measured_step_s),
-          difference(summary.planned_step_s, summary.measured_step_s, page.style()));
-  add_byte_row(page, "sent a step", summary.planned_comm_bytes, summary.measured_comm_bytes);
+  add_step_rows(page, summary);
   page.line("");
   add_verdict(page, summary);
 }

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kUsableMemory = 0.9;  // of what is free: the plan may be off by as much
 constexpr double kClearlyFaster = 1.02;
+constexpr double kPredictedAlike = 1.1;  // times that are off by as much: probes find the finer cut
 constexpr std::size_t kMostThatFit = 4;  // probes of cuts that fit: each is a step's work and less
 
 /// All divisors of `number` up to `largest`, from the largest down.
@@ -77,10 +78,12 @@ BatchCuts batch_cuts(const config::RunConfig& config, const Host& host, int worl
   }
   for (const std::int64_t size : halving(sizes)) result.cuts.push_back(cut_into(size));
   if (given != 0) return result;
-  const auto fastest =
-      std::min_element(result.cuts.begin(), result.cuts.end(),
-                       [](const auto& a, const auto& b) { return a.step_s < b.step_s; });
-  result.cuts.erase(result.cuts.begin(), fastest);
+  double least_s = result.cuts.front().step_s;
+  for (const parallel::ParallelPlan& cut : result.cuts) least_s = std::min(least_s, cut.step_s);
+  const auto coarsest = std::find_if(
+      result.cuts.begin(), result.cuts.end(),
+      [&](const parallel::ParallelPlan& cut) { return cut.step_s <= kPredictedAlike * least_s; });
+  result.cuts.erase(result.cuts.begin(), coarsest);
   return result;
 }
 
