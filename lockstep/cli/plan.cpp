@@ -47,11 +47,18 @@ constexpr auto kExamples = std::to_array<Example>({
      "parameters, gradients and optimizer alone, of any device"},
 });
 
+/// The micro-batch that a training finds goes by what is free now; all else by what the machine
+/// has, so that the same question gets the same answer.
+Host without_moment(Host host) {
+  host.memory_free_bytes = 0;
+  return host;
+}
+
 PlanReport report_of(const Args& args, rundir::CheckedRun checked, const Host& host) {
   planner::Job job{checked.config, checked.plan, "", "none", {}};
   rundir::settle_micro_batch(job, host, checked.data_size.resident_bytes);
   checked.plan = job.plan;
-  PlanReport report = make_plan_report(checked, host, args.has("--states-only"));
+  PlanReport report = make_plan_report(checked, without_moment(host), args.has("--states-only"));
   report.search = std::move(job.search);
   return report;
 }
@@ -59,8 +66,9 @@ PlanReport report_of(const Args& args, rundir::CheckedRun checked, const Host& h
 Exit run_on_this_host(const Args& args, const Context& context) {
   const Host host = probe_host();
   rundir::CheckedRun checked = check_run(args, context, host, 0, /*needs_data=*/false);
-  const PlanReport report = args.has("--search") ? make_searched_report(std::move(checked), host)
-                                                 : report_of(args, std::move(checked), host);
+  const PlanReport report = args.has("--search")
+                                ? make_searched_report(std::move(checked), without_moment(host))
+                                : report_of(args, std::move(checked), host);
   if (context.json) {
     context.out << plan_json(report) << std::endl;
   } else if (context.quiet) {

@@ -147,7 +147,7 @@ void state_assumptions(PlanReport& report, const Host& host) {
       "all ranks run on this host: " + counted(host.cores, "core") +
           (host.cpu_model.empty() ? "" : " of " + host.cpu_model) + ", " +
           format_bytes(host.memory_bytes) +
-          " of memory; what is free of it, less a tenth, is shared evenly by the ranks",
+          " of memory, nine tenths of it shared evenly by the ranks",
       crowding.empty() ? "a rank computes with " + counted(report.config.run.threads, "thread") +
                              " and nothing else uses the cores"
                        : crowding + ": threads take turns",
