@@ -21,7 +21,7 @@ constexpr auto kExamples = std::to_array<Example>({
     {"lockstep plan run.toml --nproc-per-node 2",
      "memory, time and traffic of this run on 2 ranks"},
     {"lockstep plan --calibrate",
-     "measure this machine once, some two minutes: plans of runs on it then go by that"},
+     "measure this machine once, some four minutes: plans of runs on it then go by that"},
     {"lockstep plan run.toml --json", "the same as one JSON document"},
     {"lockstep plan run.toml --set batch.micro_batch=256 --check", "does a larger batch fit?"},
     {"lockstep plan run.toml --set batch.micro_batch=auto --set batch.global_batch=512",

@@ -18,8 +18,8 @@ using Json = nlohmann::ordered_json;
 
 // Backward costs twice the forward (as ModelStats says).
 constexpr double kForwardsPerStep = 3;
-// Relative: the largest errors of docs/validation.md. Times of a machine that was
-// not measured: a core that is half as fast, or twice.
+// Relative. What was measured keeps to plan_bars.h (docs/validation.md); a core of a machine that
+// was not may be half as fast, or twice.
 constexpr double kStepErrorBandUnmeasured = 0.5;
 
 double step_band(const PlanReport& report) {

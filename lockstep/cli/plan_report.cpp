@@ -155,7 +155,7 @@ void state_assumptions(PlanReport& report, const Host& host) {
           (host.measured ? "" : ": `lockstep plan --calibrate` measures this machine"),
   };
   report.assumptions.emplace_back(
-      "error bands are the largest errors of docs/validation.md, one machine");
+      "error bands are what 52 runs of one machine kept to (docs/validation.md)");
   if (host.measured_problem) {
     report.assumptions.push_back("what was measured of this machine is not used: " +
                                  host.measured_problem->where + " " + host.measured_problem->what);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/parallel/plan/in_flight.h"
+
 namespace lockstep::planner {
 namespace {
 
@@ -38,17 +40,9 @@ Task backward_number(std::int64_t k, const Layout& layout) {
   return task;
 }
 
-std::int64_t forwards_ahead(int stage, const Layout& layout) {
-  const std::int64_t all = layout.accumulation * layout.chunks;
-  if (layout.schedule == PipelineSchedule::gpipe) return all;
-  const std::int64_t behind = layout.pipeline - 1 - stage;
-  if (layout.chunks == 1) return std::min(all, behind);
-  return std::min(all, 2 * behind + std::int64_t{layout.chunks - 1} * layout.pipeline);
-}
-
 std::vector<Task> order_of(int stage, const Layout& layout) {
   const std::int64_t all = layout.accumulation * layout.chunks;
-  const std::int64_t ahead = forwards_ahead(stage, layout);
+  const std::int64_t ahead = parallel::forwards_ahead(layout, stage);
   std::vector<Task> order;
   for (std::int64_t k = 0; k < ahead; ++k) order.push_back(forward_number(k, layout));
   for (std::int64_t k = 0; k < all; ++k) {

@@ -1,28 +1,22 @@
 // Plans of this planner beside what runs of one machine measured (benchmarks/validate_plans.py).
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/plan/plan_bars.h"
 #include "lockstep/planner/machine_runs.h"
 #include "lockstep/planner/planner.h"
+#include "tests/support/source_text.h"
 
 namespace lockstep::planner {
 namespace {
 
-std::string text_of(const std::string& path) {
-  std::ifstream in(std::string(LOCKSTEP_SOURCE_DIR) + "/" + path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+using test::source_text;
 
 const std::vector<MachineRun>& runs() {
   static const std::vector<MachineRun> read =
-      read_machine_runs(text_of("tests/validation/machine_runs.csv"));
+      read_machine_runs(source_text("tests/validation/machine_runs.csv"));
   return read;
 }
 
@@ -69,14 +63,14 @@ TEST(MachineRuns, TakeTheTimeThatIsPlanned) {
 TEST(MachineRuns, AreInTheDocumentWithTodaysPlans) {
   std::vector<MachineRun> today;
   for (const MachineRun& run : runs()) today.push_back(planned_today(run));
-  EXPECT_NE(text_of("docs/validation.md").find(machine_validation(today)), std::string::npos)
+  EXPECT_NE(source_text("docs/validation.md").find(machine_validation(today)), std::string::npos)
       << "run benchmarks/validate_plans.py --replan, build oracle_programs, run "
          "build/release/bin/oracles/runs_of_machine and put its output between the machine marks "
          "of docs/validation.md";
 }
 
 TEST(MachineRuns, ThatCannotBeReadAreNamed) {
-  std::string csv = text_of("tests/validation/machine_runs.csv");
+  std::string csv = source_text("tests/validation/machine_runs.csv");
   const std::string name = runs().front().name;
   const std::size_t settings = csv.find("batch.micro_batch", csv.find(name));
   ASSERT_NE(settings, std::string::npos);

@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "lockstep/model/stats/architecture_stats.h"
 #include "lockstep/parallel/cost/memory_testing.h"
 #include "lockstep/planner/published_runs.h"
+#include "tests/support/source_text.h"
 
 namespace lockstep::planner {
 namespace {
@@ -22,10 +21,7 @@ using parallel::Recompute;
 namespace testing = parallel::testing;
 
 std::vector<PublishedRow> published_rows() {
-  std::ifstream in(LOCKSTEP_SOURCE_DIR "/tests/validation/published_runs.csv");
-  std::ostringstream text;
-  text << in.rdbuf();
-  return read_published_rows(text.str());
+  return read_published_rows(test::source_text("tests/validation/published_runs.csv"));
 }
 
 MemoryPrediction predicted(const PublishedRow& row) {

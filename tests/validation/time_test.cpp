@@ -3,25 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "lockstep/planner/error_bands.h"
 #include "lockstep/planner/time_validation.h"
+#include "tests/support/source_text.h"
 
 namespace lockstep::planner {
 namespace {
 
-std::string text_of(const std::string& path) {
-  std::ifstream in(std::string(LOCKSTEP_SOURCE_DIR) + "/" + path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+using test::source_text;
 
 const std::vector<PublishedRow>& rows() {
-  static const auto read = read_published_rows(text_of("tests/validation/published_runs.csv"));
+  static const auto read = read_published_rows(source_text("tests/validation/published_runs.csv"));
   return read;
 }
 
@@ -100,7 +94,7 @@ TEST(PublishedTime, PlansDoNotSeeWhatWasMeasured) {
 }
 
 TEST(PublishedTime, IsWhatTheDocumentSays) {
-  const std::string document = text_of("docs/validation.md");
+  const std::string document = source_text("docs/validation.md");
   EXPECT_NE(document.find(time_validation(runs())), std::string::npos)
       << "build oracle_programs, run build/release/bin/oracles/time_of_runs and put its output "
          "between the time marks of docs/validation.md";

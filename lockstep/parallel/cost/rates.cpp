@@ -3,18 +3,6 @@
 #include <algorithm>
 
 namespace lockstep::parallel {
-namespace {
-
-/// The measured points that a rank's operators go by.
-const KernelPoints& busy_points(const Setting& setting) {
-  const int busy = std::min(setting.world_size, std::max(1, setting.host.cores));
-  const KernelPoints* measured =
-      points_of(setting.host.rates(), Kernel::linear, busy, setting.host.cores);
-  LOCKSTEP_CHECK(measured != nullptr, "rates without products");
-  return *measured;
-}
-
-}  // namespace
 
 double core_factor(const Setting& setting) {
   const double share = static_cast<double>(setting.host.cores) / setting.world_size;
@@ -25,7 +13,11 @@ double core_factor(const Setting& setting) {
 }
 
 std::span<const KernelPoint> operator_points(const Setting& setting) {
-  return busy_points(setting).points;
+  const int busy = std::min(setting.world_size, std::max(1, setting.host.cores));
+  const KernelPoints* measured =
+      points_of(setting.host.rates(), Kernel::linear, busy, setting.host.cores);
+  LOCKSTEP_CHECK(measured != nullptr, "rates without products");
+  return measured->points;
 }
 
 double matmul_flops_per_s(const Setting& setting) {

@@ -9,8 +9,8 @@ namespace {
 std::vector<std::int64_t> interleaved(const Layout& layout, int stage) {
   const std::int64_t stages = layout.pipeline;
   const std::int64_t chunks = layout.chunks;
-  const std::int64_t begun = std::min<std::int64_t>(
-      layout.accumulation * chunks, 2 * (stages - stage - 1) + (chunks - 1) * stages + 1);
+  const std::int64_t begun =
+      std::min(layout.accumulation * chunks, forwards_ahead(layout, stage) + 1);
   const std::int64_t round = stages * chunks;
   std::vector<std::int64_t> held(static_cast<std::size_t>(chunks), begun / round * stages);
   std::int64_t left = begun % round;
@@ -23,6 +23,14 @@ std::vector<std::int64_t> interleaved(const Layout& layout, int stage) {
 }
 
 }  // namespace
+
+std::int64_t forwards_ahead(const Layout& layout, int stage) {
+  const std::int64_t all = layout.accumulation * layout.chunks;
+  if (layout.schedule == PipelineSchedule::gpipe) return all;
+  const std::int64_t behind = layout.pipeline - 1 - stage;
+  if (layout.chunks == 1) return std::min(all, behind);
+  return std::min(all, 2 * behind + std::int64_t{layout.chunks - 1} * layout.pipeline);
+}
 
 std::vector<std::int64_t> in_flight(const Layout& layout, int stage) {
   if (layout.pipeline <= 1) return {1};

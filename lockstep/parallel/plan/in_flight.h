@@ -7,6 +7,9 @@
 
 namespace lockstep::parallel {
 
+/// Forwards of stage i, counted in chunks, before the first that is followed by a backward.
+[[nodiscard]] std::int64_t forwards_ahead(const Layout& layout, int stage);
+
 /// Of each of the rank's chunks (one, unless interleaved), the micro-batches whose activations are
 /// held. GPipe holds all m; 1F1B min(m, p - i) at stage i of p (Narayanan et al. 2021,
 /// arXiv:2104.04473, section 2.2); interleaved as many chunks as are begun before the first
