@@ -89,6 +89,7 @@ class Calibration {
       throw EnvironmentFault({"LS-6132", "plan --calibrate", "there is no folder to keep it in",
                               "set LOCKSTEP_CACHE or HOME"});
     }
+    require_rates_file(file);
     rates_.source = "measured on this machine, " + today();
     rates_.cpu_model = host_.cpu_model;
     rates_.cores = host_.cores;

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "lockstep/base/atomic_file.h"
@@ -261,17 +262,32 @@ std::string rates_file(const Host& host) {
   return (folder / ("kernels-" + sha256_hex(key).substr(0, kNameDigits) + ".txt")).string();
 }
 
-void write_rates(const std::string& file, const KernelRates& rates) {
+namespace {
+
+/// A file that will take the place of `file`. \throws EnvironmentFault.
+void with_new_file(const std::string& file, const std::function<void(AtomicFile&)>& use) {
   try {
     fs::create_directories(fs::path(file).parent_path());
     AtomicFile out(file);
-    const std::string text = to_file_text(rates);
-    out.write(std::as_bytes(std::span(text)));
-    out.commit();
+    use(out);
   } catch (const fs::filesystem_error& error) {
     throw EnvironmentFault({"LS-6132", file, "cannot be written: " + error.code().message(),
                             "set LOCKSTEP_CACHE to a folder that can be written"});
   }
+}
+
+}  // namespace
+
+void require_rates_file(const std::string& file) {
+  with_new_file(file, [](AtomicFile& /*out*/) {});  // not committed: nothing is left
+}
+
+void write_rates(const std::string& file, const KernelRates& rates) {
+  with_new_file(file, [&](AtomicFile& out) {
+    const std::string text = to_file_text(rates);
+    out.write(std::as_bytes(std::span(text)));
+    out.commit();
+  });
 }
 
 std::optional<KernelRates> read_rates(const std::string& file) {

@@ -32,6 +32,8 @@ struct KernelRequest {
 /// in $LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else ~/.cache/lockstep. Empty without any.
 [[nodiscard]] std::string rates_file(const Host& host);
 
+/// Looks whether write_rates() could write it, before minutes of measuring. \throws as it does.
+void require_rates_file(const std::string& file);
 /// Lines of text, one a point. Written whole, to a temporary name first. \throws EnvironmentFault.
 void write_rates(const std::string& file, const KernelRates& rates);
 /// Nothing without a file. \throws BadData when it is no such file.

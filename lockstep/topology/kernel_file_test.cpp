@@ -118,6 +118,9 @@ TEST_F(KernelFolder, KeepsAFileForEachKindOfHost) {
 TEST_F(KernelFolder, SaysWhereItCannotWrite) {
   std::ofstream(folder_ + "/file") << "not a folder";
   EXPECT_THROW(write_rates(folder_ + "/file/kernels.txt", some_rates()), EnvironmentFault);
+  EXPECT_THROW(require_rates_file(folder_ + "/file/kernels.txt"), EnvironmentFault);
+  EXPECT_NO_THROW(require_rates_file(rates_file(host_)));
+  EXPECT_FALSE(std::filesystem::exists(rates_file(host_))) << "it only looks";
 }
 
 }  // namespace
