@@ -105,7 +105,7 @@ TEST(ShmGroup, ADeadlineNamesWhoHasNotEntered) {
         options.size = outer.size();
         options.store_port = std::stoi(std::getenv("LOCKSTEP_TEST_PORT"));
         options.name = "own";
-        options.deadline = milliseconds(200);
+        options.deadline = milliseconds(1000);
         const auto group = make_shm_group(options);
         if (options.rank == 0) {
           auto tensor = at::ones({8});

@@ -225,7 +225,7 @@ TEST(StreamGroups, RanksThatDisagreeAreToldApartWithinASecondAndTheLibraryIsAbor
 
 TEST(StreamGroups, ARankThatDoesNotComeIsNamedAfterTheDeadline) {
   test::run_ranks(2, [](Group& outer) {
-    const Own own = make_own(outer, {}, {.collective = milliseconds(300)});
+    const Own own = make_own(outer, {}, {.collective = seconds(1)});
     if (outer.rank() == 0) {
       auto tensor = at::ones({8});
       const auto problem =

@@ -448,14 +448,20 @@ void Channel::send(Peer& peer) {
   }
 }
 
+/// The others first: who hears of it here may end the process at once, and would be taken for the
+/// cause by those who got no word of it.
 void Channel::end(End reason) {
   if (over_.load()) return;
-  conclude(std::move(reason));
   for (Peer& peer : peers_) {
     peer.hang_up = true;  // wakes the peer's thread
-    tell(peer,
-         {Word::abort, end_.disagreement, static_cast<std::uint32_t>(rank_), 0, {}, end_.reason});
+    tell(peer, {Word::abort,
+                reason.disagreement,
+                static_cast<std::uint32_t>(rank_),
+                0,
+                {},
+                reason.reason});
   }
+  conclude(std::move(reason));
 }
 
 void Channel::conclude(End reason) {

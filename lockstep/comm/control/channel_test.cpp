@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -251,6 +253,32 @@ TEST(ControlChannel, ARankWhoseConnectionsEndIsNamedByTheOthers) {
     EXPECT_THAT(reason_of(channel),
                 testing::MatchesRegex("rank 1 \\(process [0-9]+ on .*\\) ended"));
   });
+}
+
+/// Who hears of the end may end its process at once, and would be blamed for it.
+TEST(ControlChannel, TheOthersAreToldOfTheEndBeforeAnybodyHereHearsOfIt) {
+  for (int round = 0; round < 20; ++round) {
+    std::promise<void> heard;
+    on_ranks(2, [&](int rank, Sockets sockets, const std::vector<Card>& cards) {
+      if (rank == 1) {
+        heard.get_future().wait();
+        std::array<char, 256> words{};
+        const auto count = ::recv(sockets[0].get(), words.data(), words.size(), MSG_DONTWAIT);
+        ASSERT_GT(count, 0);
+        EXPECT_THAT(std::string(words.data(), static_cast<std::size_t>(count)),
+                    HasSubstr("out of data"));
+        return;
+      }
+      Channel channel(rank, std::move(sockets), cards);
+      std::thread waiter([&] {
+        EXPECT_TRUE(channel.over(seconds(20)).has_value());
+        heard.set_value();
+      });
+      std::this_thread::sleep_for(milliseconds(1));
+      channel.abort({false, "out of data"});
+      waiter.join();
+    });
+  }
 }
 
 TEST(ControlChannel, StepsOfADeclaredCollectiveAreDoneWhenAllHaveDeclaredIt) {
