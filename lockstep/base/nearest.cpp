@@ -54,4 +54,19 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return name.empty() ? std::string(otherwise) : "did you mean " + name + "?";
 }
 
+std::string nearest_divisors(std::int64_t number, std::int64_t wanted) {
+  std::int64_t below = 1;
+  std::int64_t above = number;
+  for (std::int64_t d = 1; d * d <= number; ++d) {
+    if (number % d != 0) continue;
+    for (const std::int64_t divisor : {d, number / d}) {
+      if (divisor <= wanted) below = std::max(below, divisor);
+      if (divisor >= wanted) above = std::min(above, divisor);
+    }
+  }
+  // Beyond the number itself there is nothing above.
+  if (wanted > number || below == above) return std::to_string(below);
+  return std::to_string(below) + " or " + std::to_string(above);
+}
+
 }  // namespace lockstep

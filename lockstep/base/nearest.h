@@ -1,6 +1,7 @@
-// The known name closest to a misspelt one.
+// The known name closest to a misspelt one, and numbers close to a wrong one.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,5 +21,8 @@ namespace lockstep {
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        std::span<const std::string_view> candidates,
                                        std::string_view otherwise);
+
+/// "4 or 8": the divisors of `number` next to `wanted`, below and above. \pre both are above 0.
+[[nodiscard]] std::string nearest_divisors(std::int64_t number, std::int64_t wanted);
 
 }  // namespace lockstep

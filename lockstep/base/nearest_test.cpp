@@ -38,5 +38,13 @@ TEST(DidYouMean, FallsBackToTheGivenHint) {
   EXPECT_EQ(did_you_mean("zzz", kNames, "see help"), "see help");
 }
 
+TEST(NearestDivisors, AreTheOnesBelowAndAbove) {
+  EXPECT_EQ(nearest_divisors(100, 3), "2 or 4");
+  EXPECT_EQ(nearest_divisors(40, 7), "5 or 8");
+  EXPECT_EQ(nearest_divisors(7, 5), "1 or 7");
+  EXPECT_EQ(nearest_divisors(12, 30), "12");  // nothing above the number itself
+  EXPECT_EQ(nearest_divisors(12, 4), "4");
+}
+
 }  // namespace
 }  // namespace lockstep

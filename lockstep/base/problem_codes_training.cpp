@@ -83,6 +83,10 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "than transformers writes, or does not fit another one. All of them are listed."},
     {"LS-6025", "no GPT of that size",
      "--params plans a GPT-like model between 100 thousand and 100 trillion (1e14) parameters."},
+    {"LS-6026", "model that is only described",
+     "model.config names a model that `lockstep plan` counts on devices that are named. `train` "
+     "builds the families of model.family; where one of them is the same network, the message has "
+     "its keys."},
     {"LS-6051", "mesh axis without ranks",
      "Every axis of the mesh (pipeline, data, tensor) has at least one rank; 1 means that the "
      "axis is not used."},

@@ -193,7 +193,8 @@ Command bench_scaling_command() {
           "dominating_phase, oversubscribed, tokens_per_s (of models that count tokens), step_s "
           "and the seconds of each phase; of two ranks and more also slowest_rank, slowest_share "
           "(by which it computes longer than the median of the others) and others_wait_s.",
-      .run = run};
+      .run = run,
+      .check_values = run_file_problems};
 }
 
 }  // namespace lockstep::cli

@@ -71,6 +71,9 @@ struct Command {
   Exit (*run)(const Args& args, const Context& context) = nullptr;
   /// What is wrong with flags beyond their form; reported together with what the parser found.
   std::vector<Problem> (*check)(const Args& args, const Context& context) = nullptr;
+  /// What run would find wrong with the values; asked only where flags are wrong already and run is
+  /// not reached, so that nobody is told in two rounds.
+  std::vector<Problem> (*check_values)(const Args& args, const Context& context) = nullptr;
 };
 
 /// --help, --json, --quiet, --no-color.

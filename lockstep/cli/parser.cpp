@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lockstep/base/nearest.h"
+#include "lockstep/base/units.h"
 #include "lockstep/config/convert.h"
 
 namespace lockstep::cli {
@@ -142,8 +143,12 @@ class Parser {
     good = good && real >= flag.minimum && real <= flag.maximum;
     if (good) return true;
     std::string fix = is_integer ? "use a whole number" : "use a number";
-    if (flag.minimum > -kAnyNumber) fix += " from " + config::number_text(flag.minimum);
-    if (flag.maximum < kAnyNumber) fix += " to " + config::number_text(flag.maximum);
+    const auto limit = [&](double number) {
+      return is_integer ? format_count(static_cast<std::int64_t>(number))
+                        : config::number_text(number);
+    };
+    if (flag.minimum > -kAnyNumber) fix += " from " + limit(flag.minimum);
+    if (flag.maximum < kAnyNumber) fix += " to " + limit(flag.maximum);
     refuse("LS-1013", name, "cannot be " + value.substr(0, 64), fix);
     return false;
   }

@@ -97,6 +97,24 @@ Exit run_on_cluster(const Args& args, const Context& context) {
   return args.has("--check") && !fits.value_or(false) ? Exit::failed : Exit::ok;
 }
 
+std::vector<Problem> value_problems(const Args& args, const Context& context) {
+  try {
+    if (asks_for_cluster(args)) {
+      (void)read_cluster_job(args);
+    } else {
+      Context silent = context;
+      silent.quiet = true;
+      (void)check_run(args, silent, probe_host(), 0, /*needs_data=*/false);
+    }
+    return {};
+  } catch (const Error& error) {
+    std::vector<Problem> problems = error.problems();
+    // How many devices there are may be what is wrong.
+    std::erase_if(problems, [](const Problem& problem) { return problem.code == "LS-6104"; });
+    return problems;
+  }
+}
+
 Exit run(const Args& args, const Context& context) {
   if (args.has("--calibrate")) {
     const bool plans = args.has("--set") || !args.words().empty();
@@ -137,7 +155,8 @@ Command plan_command() {
           "by --search, alternatives and rejected: what, because; what is not asked for or "
           "predicted is null).",
       .run = run,
-      .check = check_plan_flags};
+      .check = check_plan_flags,
+      .check_values = value_problems};
 }
 
 }  // namespace lockstep::cli

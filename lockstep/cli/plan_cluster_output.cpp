@@ -302,6 +302,9 @@ std::string cluster_json(const ClusterReport& report) {
       plan.device_memory_bytes > 0 ? Json(plan.device_memory_bytes) : Json(nullptr);
   add_speed(report, document);
   document["layout"] = layout_json(report.job.layout);
+  if (report.search && !report.search->ranked.empty()) {
+    document["layout"]["flags"] = report.search->ranked.front().flags;
+  }
   document["alternatives"] = alternatives_json(report);
   document["distribute"] = {
       {"needed", plan.device_memory_bytes > 0 ? Json(report.distribution.needed) : Json(nullptr)},

@@ -253,7 +253,7 @@ void check_needs(const Args& args, std::vector<Problem>& problems) {
   for (const std::string_view flag : {"--params", "--largest-layer", "--tokens", "--samples"}) {
     if (!args.has(flag) || read_parameters(args.text(flag))) continue;
     problems.push_back({"LS-1013", std::string(flag), "cannot be " + args.text(flag).substr(0, 64),
-                        "use a number above 0, such as 7e9 or 7B"});
+                        "use a number above 0 and up to 1e24, such as 7e9 or 7B"});
   }
 }
 
@@ -372,8 +372,9 @@ std::optional<double> read_parameters(std::string_view text) {
     text.remove_suffix(1);
   }
   double number = 0;
+  constexpr double kMost = 1e24;  // more than anybody trains on, and a time of it can be printed
   if (!config::read_number(text, number) || !(number > 0)) return std::nullopt;
-  return number * unit;
+  return number * unit <= kMost ? std::optional(number * unit) : std::nullopt;
 }
 
 }  // namespace lockstep::cli

@@ -13,6 +13,7 @@ PlanReport make_searched_report(rundir::CheckedRun run, const Host& host) {
   if (!found.ranked.empty()) run.plan = found.ranked.front().plan;
   PlanReport report = make_plan_report(run, host, /*states_only=*/false);
   report.alternatives.clear();
+  if (!found.ranked.empty()) report.chosen.flags = found.ranked.front().flags;
   for (std::size_t i = 1; i < found.ranked.size(); ++i) {  // the first is the plan
     const planner::HostLayout& row = found.ranked[i];
     PricedPlan priced{row.plan};

@@ -36,9 +36,10 @@ constexpr std::int64_t kMicroBatchesAStage = 4;
 constexpr std::int64_t kMostLayers = 1'000'000;  // of a stage
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
 
-void append(std::vector<Problem>& problems, std::vector<Problem> more) {
-  problems.insert(problems.end(), std::make_move_iterator(more.begin()),
-                  std::make_move_iterator(more.end()));
+template <typename Item>
+void append(std::vector<Item>& items, std::vector<Item> more) {
+  items.insert(items.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
 }
 
 Offload offload_of(const std::string& word) {
@@ -66,18 +67,6 @@ planner::ReadCluster cluster_of(const std::string& text) {
   }
   return planner::read_cluster_file(
       config::read_run_file(text, kMostFileBytes, "the cluster's TOML file"), text);
-}
-
-planner::DeepSpeedFacts facts_of(const config::RunConfig& run) {
-  planner::DeepSpeedFacts facts;
-  facts.learning_rate = run.optimizer.lr;
-  facts.betas = run.optimizer.betas;
-  facts.eps = run.optimizer.eps;
-  facts.weight_decay = run.optimizer.weight_decay;
-  facts.clipping = run.optimizer.clip_grad_norm;
-  facts.warmup_steps = run.schedule.warmup_steps;
-  facts.source = "RUN.toml";
-  return facts;
 }
 
 double largest_tensor(const model::ModelStats& model) {
@@ -146,19 +135,23 @@ class JobReader {
       job_.given_parameters = read_parameters(args_.text("--params")).value_or(0);
       job_.architecture = model::gpt_of_size(job_.given_parameters);
     } else {
-      model::DescribedModel described = model::described_model(args_.text("--model"));
-      job_.architecture = std::move(described.architecture);
-      job_.assumptions = std::move(described.assumptions);
+      describe(args_.text("--model"), "--model");
     }
     append(problems_, model::check_architecture(job_.architecture));
     if (!problems_.empty()) return;
-    const std::int64_t sequence = number("--seq-len", run_ ? run_->data.seq_len : 0);
+    const std::int64_t sequence = number("--seq-len", sequence_of_run_);
     job_.model = model::architecture_stats(job_.architecture, sequence);
     has_model_ = true;
     refuse_tokens();
     if (sequence == 0 && job_.model.counts_tokens) {
       by_default("--seq-len", std::to_string(job_.model.tokens_per_sample));
     }
+  }
+
+  void describe(const std::string& name, const std::string& where) {
+    model::DescribedModel described = model::described_model(name, where);
+    job_.architecture = std::move(described.architecture);
+    append(job_.assumptions, std::move(described.assumptions));
   }
 
   void refuse_tokens() {
@@ -177,10 +170,18 @@ class JobReader {
   void read_run_file() {
     config::ParsedConfig parsed = read_run(args_);
     append(problems_, std::move(parsed.problems));
-    append(problems_, model::check_model(parsed.config.model));
     run_ = std::move(parsed.config);
-    job_.architecture = model::architecture_of(run_->model, run_->data.seq_len);
-    job_.architecture.name = run_->run.name;
+    const std::vector<std::string>& given = parsed.given;
+    const bool says = std::find(given.begin(), given.end(), "data.seq_len") != given.end();
+    if (run_->model.config.empty()) {
+      append(problems_, model::check_model(run_->model));
+      sequence_of_run_ = run_->data.seq_len;
+      job_.architecture = model::architecture_of(run_->model, run_->data.seq_len);
+      job_.architecture.name = run_->run.name;
+    } else {
+      if (says) sequence_of_run_ = run_->data.seq_len;
+      describe(run_->model.config, "model.config");
+    }
     for (std::string& note : parsed.notes) assume(std::move(note));
   }
 
@@ -273,7 +274,7 @@ class JobReader {
     job_.deepspeed.emplace();
     job_.deepspeed->file = planner::read_deepspeed_file(
         config::read_run_file(file, kMostFileBytes, "DeepSpeed's configuration"), file);
-    if (run_) job_.deepspeed->facts = facts_of(*run_);
+    if (run_) job_.deepspeed->facts = planner::facts_of(*run_);
   }
 
   void put_deepspeed() {
@@ -292,9 +293,7 @@ class JobReader {
     const std::optional<Machine> machine = job_.machine;
     Layout probe = job_.layout;
     if (job_.deepspeed->file.zero.is_auto) probe.zero = 3;  // which goes with everything
-    const bool sound =
-        problems_.empty() &&
-        parallel::check_layout({probe, &job_.model, &job_.architecture, devices_, 0}).empty();
+    const bool sound = problems_.empty() && parallel::check_layout(question(probe)).empty();
     if (!sound) job_.machine.reset();  // nothing is found by memory
     append(problems_, planner::settle_deepspeed(job_, batch()));
     job_.machine = machine;
@@ -339,7 +338,7 @@ class JobReader {
       if (job_.machine) job_.machine->devices = devices_;
     } else if (!args_.has("--data")) {
       layout.data = static_cast<int>(std::max<std::int64_t>(1, devices_ / others));
-      if (devices_ % others != 0) refuse_devices(others);
+      data_follows_ = true;
     }
     const bool looks_up = has_model_ && parallel::table_parameters(job_.model) > 0;
     layout.tables = static_cast<int>(number("--tables", looks_up ? layout.data : 1));
@@ -353,18 +352,6 @@ class JobReader {
     constexpr std::int64_t kRows = 8192;
     if (!has_model_ || job_.model.counts_tokens) return 1;
     return job_.architecture.kind == model::ArchitectureKind::resnet ? kPictures : kRows;
-  }
-
-  void refuse_devices(std::int64_t others) {
-    const std::int64_t below = devices_ / others * others;
-    problems_.push_back({"LS-6104", args_.has("--cluster") ? "--cluster" : "--gpus",
-                         counted(devices_, "device") +
-                             " are no whole number of times tensor x "
-                             "pipeline x context = " +
-                             format_count(others),
-                         "use " + (below > 0 ? format_count(below) + " or " : std::string()) +
-                             format_count(below + others) + " devices, or other degrees"});
-    devices_ = 0;  // said once
   }
 
   /// Of the flags, or else of RUN.toml.
@@ -434,10 +421,20 @@ class JobReader {
     }
   }
 
+  [[nodiscard]] parallel::LayoutQuestion question(const Layout& layout) const {
+    parallel::LayoutQuestion question{layout};
+    if (has_model_) question.model = &job_.model;
+    if (has_model_) question.architecture = &job_.architecture;
+    question.devices = devices_;
+    question.data_follows = data_follows_;
+    if (args_.has("--cluster")) question.devices_flag = "--cluster";
+    return question;
+  }
+
   void check() {
-    append(problems_, parallel::check_layout({job_.layout, has_model_ ? &job_.model : nullptr,
-                                              has_model_ ? &job_.architecture : nullptr, devices_,
-                                              global_batch_}));
+    parallel::LayoutQuestion all = question(job_.layout);
+    all.global_batch = global_batch_;
+    append(problems_, parallel::explain_layout(all));
   }
 
   void read_rest() {
@@ -476,10 +473,12 @@ class JobReader {
   planner::ClusterJob job_;
   std::vector<Problem> problems_;
   std::optional<config::RunConfig> run_;  // where the model is that of RUN.toml
+  std::int64_t sequence_of_run_ = 0;      // tokens of a sample by RUN.toml; 0 = as the model takes
   std::string defaults_;
   std::int64_t global_batch_ = 0;  // that was asked for
   std::int64_t devices_ = 0;       // 0 = as many as the degrees multiply to
   bool has_model_ = false;
+  bool data_follows_ = false;  // as many data ranks as the other degrees leave of the devices
 };
 
 }  // namespace

@@ -168,7 +168,7 @@ void add_step(const PlanReport& report, PlanTable& table) {
   table.row("backward", format_duration(plan.backward_s));
   table.row("exposed sync", format_duration(plan.exposed_comm_s));
   table.row("optimizer", format_duration(plan.optimizer_s));
-  table.row("speed", format_short(report.chosen.samples_per_s) + " samples/s");
+  table.row("speed", speed_text(report.model, report.chosen.samples_per_s));
   table.row("sends", format_bytes(plan.comm_bytes_per_step) + " a rank");
   if (const std::string text = length_text(report); !text.empty()) table.row("whole run", text);
 }
@@ -176,7 +176,7 @@ void add_step(const PlanReport& report, PlanTable& table) {
 void add_advice(const PlanReport& report, PlanTable& table) {
   table.blank();
   for (const PricedPlan& other : report.alternatives) {
-    const std::string speed = format_short(other.samples_per_s) + " samples/s, ";
+    const std::string speed = speed_text(report.model, other.samples_per_s) + ", ";
     table.row("or " + counted(other.ranks(), "rank"),
               (report.states_only ? "" : speed) + format_bytes(other.plan.memory.total()) +
                   " a rank" + (other.fits() ? "" : ", does not fit"));
@@ -195,6 +195,7 @@ std::string plan_json(const PlanReport& report) {
                 {"device_memory_bytes", chosen.device_memory_bytes}};
   add_speed(report, document);
   document["layout"] = layout_json(chosen);
+  if (!chosen.flags.empty()) document["layout"]["flags"] = chosen.flags;
   document["alternatives"] = Json::array();
   for (const PricedPlan& other : report.alternatives) {
     document["alternatives"].push_back(alternative_json(other));

@@ -99,11 +99,11 @@ void judge_distribution(PlanReport& report) {
   const PricedPlan* best = fastest(report);
   if (best == nullptr || single->samples_per_s <= 0 || best->samples_per_s <= 0) return;
   report.expected_speedup = best->samples_per_s / single->samples_per_s;
-  const std::string alone = format_short(single->samples_per_s) + " samples/s";
+  const std::string alone = speed_text(report.model, single->samples_per_s);
   report.reasons.push_back(
       best->ranks() == 1 ? "no rank count here is faster than 1 rank, which processes " + alone
                          : counted(best->ranks(), "rank") + " process " +
-                               format_short(best->samples_per_s) + " samples/s, 1 rank " + alone);
+                               speed_text(report.model, best->samples_per_s) + ", 1 rank " + alone);
 }
 
 void advise(PlanReport& report, const Host& host) {
@@ -134,8 +134,9 @@ void advise(PlanReport& report, const Host& host) {
   const PricedPlan* best = fastest(report);
   if (best != nullptr && best != &chosen && best->samples_per_s > 1.1 * chosen.samples_per_s) {
     report.advice.push_back({"use " + counted(best->ranks(), "rank"),
-                             format_short(best->samples_per_s) + " samples/s instead of " +
-                                 format_short(chosen.samples_per_s) + " at the same global batch",
+                             speed_text(report.model, best->samples_per_s) + " instead of " +
+                                 speed_text(report.model, chosen.samples_per_s) +
+                                 " at the same global batch",
                              "alternatives"});
   }
 }
@@ -174,6 +175,11 @@ void state_assumptions(PlanReport& report, const Host& host) {
 }
 
 }  // namespace
+
+std::string speed_text(const model::ModelStats& model, double samples_per_s) {
+  if (!model.counts_tokens) return format_short(samples_per_s) + " samples/s";
+  return format_short(samples_per_s * static_cast<double>(model.tokens_per_sample)) + " tokens/s";
+}
 
 PlanReport make_plan_report(const rundir::CheckedRun& run, const Host& host, bool states_only) {
   PlanReport report;

@@ -56,6 +56,9 @@ struct PlanReport {
   std::optional<planner::HostSearch> layouts{};  // where layouts were searched for: --search
 };
 
+/// "1.2k samples/s", or tokens where samples have some.
+[[nodiscard]] std::string speed_text(const model::ModelStats& model, double samples_per_s);
+
 /// The report of the best layout on this host: alternatives are what the search ranked behind it.
 /// Where nothing fits, the run stays as it is. \pre the run was checked.
 [[nodiscard]] PlanReport make_searched_report(rundir::CheckedRun run, const Host& host);

@@ -92,6 +92,16 @@ bool has_word(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+/// What run would find besides, as far as it can be told without the flags that are wrong.
+void add_value_problems(const Command& command, const Args& args, const Context& context,
+                        std::vector<Problem>& problems) {
+  if (command.check_values == nullptr) return;
+  for (Problem& problem : command.check_values(args, context)) {
+    const bool is_known = std::find(problems.begin(), problems.end(), problem) != problems.end();
+    if (!is_known) problems.push_back(std::move(problem));
+  }
+}
+
 Exit run_command(const Command& command, const std::vector<std::string>& words, Context context) {
   // A wrong flag must not hide --json: its errors are printed as JSON too.
   context.json = has_word(words, "--json");
@@ -108,7 +118,10 @@ Exit run_command(const Command& command, const std::vector<std::string>& words, 
         parsed.problems.push_back(std::move(problem));
       }
     }
-    if (!parsed.problems.empty()) throw UsageError(std::move(parsed.problems));
+    if (!parsed.problems.empty()) {
+      add_value_problems(command, parsed.args, context, parsed.problems);
+      throw UsageError(std::move(parsed.problems));
+    }
     context.quiet = parsed.args.has("--quiet");
     if (parsed.args.has("--no-color")) context.color = false;
     return command.run(parsed.args, context);

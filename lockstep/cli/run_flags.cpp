@@ -15,6 +15,14 @@ config::ParsedConfig read_run(const Args& args) {
   return config::parse_run_config("", "", sets);
 }
 
+std::vector<Problem> run_file_problems(const Args& args, const Context& /*context*/) {
+  try {
+    return read_run(args).problems;
+  } catch (const UsageError& error) {
+    return error.problems();
+  }
+}
+
 void print_notes(const std::vector<std::string>& notes, const Context& context) {
   if (context.quiet) return;
   for (const std::string& note : notes) context.err << "note: " << note << "\n";

@@ -31,6 +31,9 @@ inline constexpr Flag kNprocFlag{
 /// \throws UsageError when the file cannot be read.
 [[nodiscard]] config::ParsedConfig read_run(const Args& args);
 
+/// The problems of RUN.toml and --set alone: Command::check_values of what takes them.
+[[nodiscard]] std::vector<Problem> run_file_problems(const Args& args, const Context& context);
+
 /// What was taken otherwise than the file says, for people.
 void print_notes(const std::vector<std::string>& notes, const Context& context);
 

@@ -119,7 +119,8 @@ Command submit_command() {
           .positional = {.name = "RUN.toml", .help = "the run", .at_least = 1},
           .flags = kFlags,
           .json = "kind and text.",
-          .run = run};
+          .run = run,
+          .check_values = run_file_problems};
 }
 
 }  // namespace lockstep::cli

@@ -127,7 +127,8 @@ Command train_command() {
               "the summary of the run, as in its summary.json (errors where it was stopped before "
               "there was one); with --dry-run plan, nproc_per_node and command, or hosts where it "
               "is a launcher.",
-          .run = run};
+          .run = run,
+          .check_values = run_file_problems};
 }
 
 }  // namespace lockstep::cli

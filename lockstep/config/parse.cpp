@@ -86,6 +86,7 @@ class Parser {
   }
 
   ParsedConfig finish() {
+    check_described_model();
     // A number that other keys hang on may itself be left out for a word.
     for (const bool by_word : {true, false}) {
       for (const Given& given : given_) {
@@ -94,6 +95,11 @@ class Parser {
     }
     check_evaluation_data();
     check_evaluation_keys();
+    for (const Given& one : given_) {
+      const bool is_left_out =
+          std::find(left_out_.begin(), left_out_.end(), one.key) != left_out_.end();
+      if (!is_left_out) parsed_.given.push_back(one.key);
+    }
     return std::move(parsed_);
   }
 
@@ -213,6 +219,7 @@ class Parser {
 
   void check_readers(const Given& one) {
     const Option& option = *find_option(one.key);
+    if (option.section() == "model" && given("model.config") != nullptr) return;
     const std::string_view key = option.read_when.key;
     const auto is_in = [&](const std::vector<std::string>& keys) {
       return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -235,6 +242,23 @@ class Parser {
     unset(*find_option(one.key));
     left_out_.push_back(one.key);
     parsed_.notes.push_back(one.where + ": " + one.key + " is left out: " + why + " by --set");
+  }
+
+  /// A model that model.config describes has no other keys.
+  void check_described_model() {
+    const Given* described = given("model.config");
+    if (described == nullptr) return;
+    for (const Given& one : given_) {
+      if (find_option(one.key)->section() != "model" || &one == described) continue;
+      if (one.by_file && !described->by_file) {
+        leave_out(one, "the model is that of model.config");
+        continue;
+      }
+      parsed_.problems.push_back({"LS-1007", one.where,
+                                  one.key + " is not read: model.config names the model",
+                                  "remove one of the two; on the command line `--set "
+                                  "model.config=` unsets a key"});
+    }
   }
 
   /// Held-out data come from one of two places.

@@ -14,6 +14,7 @@ struct ParsedConfig {
   std::vector<Problem> problems;  // `where` = file:line:col, or --set key; empty when usable
   std::vector<std::string> faulty_sections;  // that a problem is in: their values are not all there
   std::vector<std::string> notes;            // what was taken otherwise than the file says
+  std::vector<std::string> given;            // keys that have their value from file or --set
 };
 
 /// Parses TOML text. Wrong types, unknown keys (with the nearest name), values out of range and

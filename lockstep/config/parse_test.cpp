@@ -448,5 +448,30 @@ TEST(ParseRunConfig, SetTurnsAnAutomaticMicroBatchOnAndOff) {
   EXPECT_FALSE(parse(auto_file, {"batch.micro_batch="}).config.batch.finds_micro_batch);
 }
 
+TEST(ParseRunConfig, ADescribedModelHasNoOtherKeys) {
+  const auto described = parse_run_config("[model]\nconfig = \"llama-3-8b\"\n", "run.toml");
+  EXPECT_TRUE(described.problems.empty());
+  EXPECT_EQ(described.config.model.config, "llama-3-8b");
+  EXPECT_EQ(described.given, (std::vector<std::string>{"model.config"}));
+  EXPECT_EQ(
+      only_problem("[model]\nconfig = \"gpt2\"\nheads = 4\n"),
+      (Problem{"LS-1007", "run.toml:3:1", "model.heads is not read: model.config names the model",
+               "remove one of the two; on the command line `--set model.config=` unsets a "
+               "key"}));
+}
+
+TEST(ParseRunConfig, ADescribedModelOnTheCommandLineLeavesTheFilesKeysOut) {
+  const std::string toml = "[model]\nfamily = \"gpt\"\nheads = 4\n";
+  const auto set = parse_run_config(toml, "run.toml", {"model.config=gpt2"});
+  EXPECT_TRUE(set.problems.empty());
+  EXPECT_EQ(set.notes.size(), 2U);
+  EXPECT_EQ(set.config.model.heads, ModelSection{}.heads);
+  EXPECT_EQ(set.given, (std::vector<std::string>{"model.config"}));
+  const auto unset = parse_run_config("[model]\nconfig = \"gpt2\"\n", "run.toml",
+                                      {"model.config=", "model.family=gpt", "model.heads=4"});
+  EXPECT_TRUE(unset.problems.empty());
+  EXPECT_EQ(unset.config.model.config, "");
+}
+
 }  // namespace
 }  // namespace lockstep::config

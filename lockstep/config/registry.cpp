@@ -110,6 +110,11 @@ constexpr auto kModel = std::to_array<Option>({
         "mlp: fully connected layers; resnet: residual network for small images; gpt: decoder-only "
         "transformer.",
         {.words = kFamilies}),
+    row<&R::model, &ModelSection::config>(
+        "model.config", "model of a plan: its config.json, or the name of a known one",
+        "Then no other key of [model] is read. `lockstep plan RUN.toml --gpus N --gpu NAME` plans "
+        "it; it cannot be trained. Names and kinds: docs/guides/models.md. Paths are taken from "
+        "the folder lockstep runs in."),
     row<&R::model, &ModelSection::layers>(
         "model.layers", "hidden layers (mlp) or transformer blocks (gpt)", "",
         {.range = at_least(1, 10'000), .read_when = {"model.family", kMlpGpt}}),

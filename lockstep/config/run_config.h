@@ -32,6 +32,7 @@ struct RunSection {
 /// Fields a family does not read must stay unset in run.toml; the parser refuses them.
 struct ModelSection {
   Family family = Family::mlp;
+  std::string config;             // of a model that is only planned: then nothing else here is read
   std::int64_t layers = 3;        // mlp: hidden layers; gpt: blocks
   std::int64_t width = 256;       // mlp: hidden width; gpt: model width
   std::int64_t heads = 6;         // gpt

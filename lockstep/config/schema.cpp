@@ -135,8 +135,21 @@ Json number_condition(const Option& option) {
           {"then", {{"properties", {{std::string(option.section()), keys}}}}}};
 }
 
+/// A model that is described has no other keys.
+Json described_condition() {
+  Json others;
+  for (const Option& option : options()) {
+    if (option.section() == "model" && option.name() != "config") {
+      others[std::string(option.name())] = false;
+    }
+  }
+  const Json is_described{{"properties", {{"model", {{"required", {"config"}}}}}},
+                          {"required", {"model"}}};
+  return {{"if", is_described}, {"then", {{"properties", {{"model", {{"properties", others}}}}}}}};
+}
+
 Json conditions() {
-  Json all = Json::array();
+  Json all = Json::array({described_condition()});
   for (const Option& choice : options()) {
     if (choice.type != OptionType::word) continue;
     for (const std::string_view word : choice.words) {

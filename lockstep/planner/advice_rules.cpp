@@ -30,12 +30,17 @@ std::string over_text(const Situation& at) {
          format_short(at.over_memory) + "x its memory";
 }
 
+/// Where the stage is said.
+std::string zero_text(const Situation& at, int stage) {
+  return (at.job.deepspeed ? "zero_optimization.stage " : "--zero ") + std::to_string(stage);
+}
+
 bool is_plain(const Layout& layout) { return layout.tensor == 1 && layout.pipeline == 1; }
 
 std::optional<Said> plain_data_parallel(const Situation& at) {
   if (at.over_memory <= 0 || at.over_memory > 1 || at.job.layout.devices() < 2) return {};
   if (is_plain(at.job.layout) && at.job.layout.zero == 0) return {};
-  return Said{"use plain data parallelism (--zero 0 --tensor 1 --pipeline 1)",
+  return Said{"use plain data parallelism (" + zero_text(at, 0) + " --tensor 1 --pipeline 1)",
               "all of it fits into " + format_short(at.over_memory) +
                   "x the memory of one device: sharing states out only adds messages"};
 }
@@ -67,17 +72,16 @@ bool zero_two_is_enough(const Situation& at) {
 
 std::optional<Said> zero_two(const Situation& at) {
   if (at.over_memory <= 1 || !zero_two_is_enough(at)) return {};
-  return share_out(at, 2, "share optimizer and gradients out (--zero 2)");
+  return share_out(at, 2, "share optimizer and gradients out (" + zero_text(at, 2) + ")");
 }
 
 std::optional<Said> zero_three(const Situation& at) {
   if (at.over_memory <= 1 || zero_two_is_enough(at)) return {};
   const bool slow = at.crosses_hosts() && at.compute_s > 0 && at.exchange_s > at.compute_s;
+  const bool splits = !slow && !at.facts.control_flow && parallel::has_layers(at.job.model);
   return share_out(at, 3,
-                   slow || at.facts.control_flow || !parallel::has_layers(at.job.model)
-                       ? "share parameters out too (--zero 3)"
-                       : "share parameters out too (--zero 3), or split layers (--tensor, "
-                         "--pipeline)");
+                   "share parameters out too (" + zero_text(at, 3) + ")" +
+                       (splits ? ", or split layers (--tensor, --pipeline)" : ""));
 }
 
 std::optional<Said> data_parallel_only(const Situation& at) {

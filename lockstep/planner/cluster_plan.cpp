@@ -169,10 +169,25 @@ void append(std::vector<std::string>& all, const std::vector<std::string>& more)
 }
 
 /// The software has one sentence where memory and time go by the same.
+/// Whether so much of the model is causal flash attention that its share of the peak looks too
+/// good.
+bool counts_unseen_scores(const ClusterJob& job) {
+  constexpr double kNotable = 0.25;  // of all FLOPs
+  const double all = job.model.forward_flops_per_sample();
+  return job.layout.flash_attention && job.architecture.kind == model::ArchitectureKind::decoder &&
+         job.model.attention_flops_per_sample() > kNotable * all;
+}
+
 std::vector<std::string> time_assumptions(const ClusterJob& job,
                                           const parallel::TimePrediction& time) {
   const std::string_view software = time_stack_of(job).name;
   std::vector<std::string> sentences = time.assumptions;
+  if (counts_unseen_scores(job)) {
+    sentences.emplace_back(
+        "model FLOPs count attention's whole square of scores, as published figures do; flash "
+        "attention computes the half that a causal model has, so the share of the peak may pass "
+        "100 %");
+  }
   if (memory_stack_of(job).name == software) {
     sentences.erase(
         std::remove(sentences.begin(), sentences.end(), "software as " + std::string(software)),

@@ -353,6 +353,18 @@ class Reader {
 
 }  // namespace
 
+DeepSpeedFacts facts_of(const config::RunConfig& run) {
+  DeepSpeedFacts facts;
+  facts.learning_rate = run.optimizer.lr;
+  facts.betas = run.optimizer.betas;
+  facts.eps = run.optimizer.eps;
+  facts.weight_decay = run.optimizer.weight_decay;
+  facts.clipping = run.optimizer.clip_grad_norm;
+  facts.warmup_steps = run.schedule.warmup_steps;
+  facts.source = "RUN.toml";
+  return facts;
+}
+
 DeepSpeedFile read_deepspeed_file(std::string_view json, const std::string& where) {
   return Reader(where).read(json);
 }

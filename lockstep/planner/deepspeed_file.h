@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/config/run_config.h"
 #include "lockstep/parallel/plan/layout.h"
 
 namespace lockstep::planner {
@@ -59,6 +60,8 @@ struct DeepSpeedFacts {
   std::int64_t warmup_steps = 0;
   std::string source = "transformers' default";  // of these numbers
 };
+
+[[nodiscard]] DeepSpeedFacts facts_of(const config::RunConfig& run);
 
 /// A file that a plan goes by.
 struct DeepSpeedChoice {

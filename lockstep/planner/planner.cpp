@@ -6,6 +6,7 @@
 
 #include "lockstep/base/saturated.h"
 #include "lockstep/config/batch_shape.h"
+#include "lockstep/model/stats/described_model.h"
 #include "lockstep/parallel/cost/strategy_cost.h"
 #include "lockstep/planner/batch_cuts.h"
 
@@ -51,6 +52,7 @@ parallel::ParallelPlan plan_as_written(const config::RunConfig& config, const Ho
   config::BatchShapeResult batch = config::settle_batch(config, world_size);
   std::vector<Problem> problems = std::move(batch.problems);
   std::vector<Problem> model_problems = model::check_model(config.model);
+  append(model_problems, model::check_trainable(config.model));
   const model::ModelStats model = model_problems.empty()
                                       ? model::model_stats(config.model, config.data.seq_len)
                                       : model::ModelStats{};

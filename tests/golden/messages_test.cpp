@@ -232,7 +232,7 @@ TEST(Train, MoreRanksThanAHostRunsAreRefusedBeforeAPlanIsPrinted) {
       {"train", "--run-dir", folder / "run", "--nproc-per-node", "1025", folder / "run.toml"});
   EXPECT_EQ(result.exit_code, 2) << result.describe();
   EXPECT_EQ(result.out, "");
-  EXPECT_NE(result.err.find("from 1 to 1024"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("from 1 to 1,024"), std::string::npos) << result.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
   const ProgramResult bench =
       lockstep({"bench", "scaling", folder / "run.toml", "--ranks", "1,1025"});

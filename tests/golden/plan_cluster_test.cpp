@@ -91,7 +91,7 @@ TEST_F(DeepSpeedPlan, RefusesAFileItCannotRead) {
   write_file(file, "stage = 3");
   EXPECT_THAT(refused({"--params", "7e9", "--deepspeed", file}), ElementsAre(file + " LS-6115"));
   EXPECT_THAT(refused({"--params", "7e9", "--deepspeed", file + "x", "--zero", "3"}),
-              ElementsAre("--deepspeed LS-1020"));
+              ElementsAre("--deepspeed LS-1020", file + "x LS-1001"));
 }
 
 constexpr const char* kOpenFile = R"({
@@ -345,6 +345,37 @@ TEST(ClusterPlan, TakesAModelFromADescriptionOrARunToo) {
             12 * run.at("parameters").get<double>());
 }
 
+/// What a run's file says of batch, sequence and precision counts for any model that it names.
+TEST(ClusterPlan, TakesAnyModelFromARun) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run.toml";
+  for (const char* name : {"gpt2-xl", "llama-3-8b", "mixtral-8x7b", "bert-large", "t5-3b",
+                           "resnet50", "dlrm-kaggle", "wide_deep"}) {
+    write_file(run, "[model]\nconfig = \"" + std::string(name) +
+                        "\"\n[batch]\nglobal_batch = 64\nmicro_batch = 2\n");
+    const json document = planned({run, "--gpus", "8", "--gpu", "H100-80G"});
+    const json same =
+        planned({"--model", name, "--gpus", "8", "--gpu", "H100-80G", "--global-batch", "64",
+                 "--micro-batch", "2", "--precision", "fp32"});
+    EXPECT_EQ(document.at("parameters"), same.at("parameters")) << name;
+    EXPECT_EQ(document.at("step_s"), same.at("step_s")) << name;
+    EXPECT_EQ(document.at("memory_bytes"), same.at("memory_bytes")) << name;
+    EXPECT_EQ(document.at("layout").at("accumulation"), 4) << name;
+  }
+  write_file(run, "[model]\nconfig = \"gpt2\"\n[data]\nseq_len = 512\n");
+  EXPECT_THAT(plan({run, "--gpus", "1", "--gpu", "A100-40G"}).out, HasSubstr("of 512 tokens"));
+  write_file(folder / "config.json",
+             R"({"model_type": "dlrm", "inputs": 4, "table_rows": [100, 50], "embedding_width": 8,
+                 "bottom": [8], "hidden": [4]})");
+  write_file(run, "[model]\nconfig = \"" + (folder / "config.json") + "\"\n");
+  EXPECT_EQ(planned({run, "--gpus", "1", "--gpu", "A100-40G"}).at("parameters"),
+            150 * 8 + 5 * 8 + (3 + 8 + 1) * 4 + 5);
+  EXPECT_THAT(refused({run}), ElementsAre("model.config LS-6026"));
+  write_file(run, "[model]\nconfig = \"gtp2\"\n");
+  EXPECT_THAT(refused({run}), ElementsAre("model.config LS-6021"));
+  EXPECT_THAT(refused({run, "--gpus", "1"}), ElementsAre("model.config LS-6021"));
+}
+
 TEST(ClusterPlan, SettlesTheBatchAndTheDegrees) {
   const json layout = planned({"--params", "175B", "--cluster", "8xA100-80G*128", "--tensor", "8",
                                "--pipeline", "16", "--global-batch", "1536", "--micro-batch", "1"})
@@ -388,6 +419,19 @@ TEST(ClusterPlan, RefusesAllThatIsWrongAtOnceWithTheNearestNames) {
               ElementsAre("--cluster LS-6114"));
   EXPECT_THAT(refused({"--params", "7e9", "--cluster", "8xA100-80G*4@11 GbE"}),
               ElementsAre("--cluster LS-6112"));
+}
+
+/// Wrong flags do not hide wrong values, nor the other way round.
+TEST(ClusterPlan, TellsWrongFlagsAndWrongValuesInOneRound) {
+  EXPECT_THAT(
+      refused({"--model", "llama-3-8b", "--gpus", "x", "--gpu", "A10", "--pipeline", "7", "--foo"}),
+      testing::UnorderedElementsAre("--gpus LS-1013", "--foo LS-1012", "--gpu LS-6111",
+                                    "--pipeline LS-6103"));
+  const TemporaryFolder folder;
+  write_file(folder / "run.toml", "[run]\nstpes = 3\n");
+  EXPECT_THAT(
+      refused({folder / "run.toml", "--foo"}),
+      testing::UnorderedElementsAre("--foo LS-1012", (folder / "run.toml") + ":2:1 LS-1003"));
 }
 
 TEST(ClusterPlan, ForPeopleFitsOnAScreen) {

@@ -1,5 +1,6 @@
 #include "lockstep/model/stats/described_model.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <system_error>
@@ -50,13 +51,13 @@ std::string transformer_in_words(const Architecture& a) {
 
 }  // namespace
 
-DescribedModel described_model(const std::string& name) {
+DescribedModel described_model(const std::string& name, const std::string& where) {
   const std::string file = file_of(name);
   if (!file.empty()) {
     const std::string text = config::read_run_file(file, kMostBytes, "the model's config.json");
     return read_hugging_face(text, file);
   }
-  DescribedModel model{known_model(name).architecture, "", {}};
+  DescribedModel model{known_model(name, where).architecture, "", {}};
   const ArchitectureKind kind = model.architecture.kind;
   if (kind == ArchitectureKind::encoder) model.assumptions.emplace_back(kPoolerAssumption);
   if (kind == ArchitectureKind::encoder_decoder) {
@@ -85,6 +86,49 @@ std::string in_words(const Architecture& a) {
   return counted(static_cast<std::int64_t>(a.table_rows.size()), "table") + " " +
          format_count(a.embedding_width) + " wide, " + format_count(a.inputs) +
          " dense inputs, layers " + listed(a.hidden);
+}
+
+std::vector<std::string> keys_that_build(const Architecture& a) {
+  const auto key = [](const char* name, std::int64_t value) {
+    return std::string(name) + " = " + std::to_string(value);
+  };
+  if (a.kind == ArchitectureKind::mlp && !a.hidden.empty()) {
+    const std::int64_t width = a.hidden.front();
+    const bool same = std::all_of(a.hidden.begin(), a.hidden.end(),
+                                  [&](std::int64_t one) { return one == width; });
+    if (!same || a.classes < 2) return {};
+    return {"family = \"mlp\"", key("layers", static_cast<std::int64_t>(a.hidden.size())),
+            key("width", width), key("inputs", a.inputs), key("classes", a.classes)};
+  }
+  const bool is_gpt = a.kind == ArchitectureKind::decoder && a.positions == Positions::learned &&
+                      a.experts.experts == 0 && !a.gated && !a.relu && !a.rms_norm && a.norm_bias &&
+                      !a.norm_after && !a.one_norm && !a.qk_norm && a.biased && a.tied;
+  const bool is_plain = a.kv_heads == a.heads && a.head_width * a.heads == a.width &&
+                        a.feed_forward == 4 * a.width &&
+                        (a.embedding_width == 0 || a.embedding_width == a.width);
+  if (!is_gpt || !is_plain) return {};
+  return {"family = \"gpt\"", key("layers", a.layers), key("width", a.width), key("heads", a.heads),
+          key("vocab_size", a.vocabulary)};
+}
+
+std::vector<Problem> check_trainable(const config::ModelSection& config) {
+  if (config.config.empty()) return {};
+  try {
+    const Architecture architecture = described_model(config.config, "model.config").architecture;
+    const std::vector<std::string> keys = keys_that_build(architecture);
+    std::string to_train = "to train, choose model.family";
+    if (!keys.empty()) {
+      to_train = "to train it, write in its place";
+      for (const std::string& key : keys) to_train += (key == keys.front() ? " " : ", ") + key;
+    }
+    return {{"LS-6026", "model.config",
+             config.config + " (" + in_words(architecture) +
+                 ") is described, and what is described can be planned but not trained",
+             "plan it on devices, as in `lockstep plan RUN.toml --gpus 8 --gpu H100-80G`; " +
+                 to_train}};
+  } catch (const UsageError& error) {
+    return error.problems();
+  }
 }
 
 }  // namespace lockstep::model

@@ -1,11 +1,14 @@
 #include "lockstep/model/stats/described_model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "lockstep/base/error.h"
+#include "lockstep/model/stats/architecture_stats.h"
 #include "lockstep/model/stats/known_models.h"
+#include "lockstep/model/stats/model_stats.h"
 #include "tests/support/problem_of.h"
 #include "tests/support/scratch_folder.h"
 
@@ -47,6 +50,39 @@ TEST(DescribedModel, StandsInWords) {
             "stages of 3-4-6-3 bottlenecks, 64-128-256-512 wide, images of 224 x 224");
   EXPECT_EQ(in_words(known_model("wide_deep").architecture),
             "26 tables 32 wide, 13 dense inputs, layers 1024-512-256");
+}
+
+TEST(CheckTrainable, SaysWhichKeysBuildADescribedModel) {
+  EXPECT_TRUE(check_trainable({}).empty());
+  config::ModelSection described;
+  described.config = "gpt2";
+  const auto gpt = check_trainable(described);
+  ASSERT_EQ(gpt.size(), 1U);
+  EXPECT_EQ(gpt[0].code, "LS-6026");
+  EXPECT_EQ(gpt[0].where, "model.config");
+  EXPECT_THAT(gpt[0].fix, testing::HasSubstr("family = \"gpt\", layers = 12, width = 768, heads = "
+                                             "12, vocab_size = 50257"));
+  described.config = "llama-3-8b";
+  const auto llama = check_trainable(described);
+  ASSERT_EQ(llama.size(), 1U);
+  EXPECT_THAT(llama[0].what, testing::HasSubstr("32 layers, 4,096 wide"));
+  EXPECT_THAT(llama[0].fix, testing::EndsWith("choose model.family"));
+  described.config = "lama-3-8b";
+  EXPECT_EQ(check_trainable(described).at(0).code, "LS-6021");
+}
+
+/// The keys are of a family here with as many parameters.
+TEST(CheckTrainable, TheKeysBuildAsManyParameters) {
+  const Architecture gpt = described_model("gpt2").architecture;
+  ASSERT_FALSE(keys_that_build(gpt).empty());
+  config::ModelSection section;
+  section.family = config::Family::gpt;
+  section.layers = gpt.layers;
+  section.width = gpt.width;
+  section.heads = gpt.heads;
+  section.vocab_size = gpt.vocabulary;
+  EXPECT_EQ(model_stats(section, gpt.max_positions).parameters(),
+            architecture_stats(gpt).parameters());
 }
 
 }  // namespace

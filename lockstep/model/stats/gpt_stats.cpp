@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lockstep/base/nearest.h"
 #include "lockstep/model/stats/families.h"
 
 namespace lockstep::model {
@@ -123,13 +124,15 @@ std::vector<Problem> check_gpt(const config::ModelSection& config) {
   require_at_least(problems, "width", config.width, 1);
   require_at_least(problems, "heads", config.heads, 1);
   require_at_least(problems, "vocab_size", config.vocab_size, 2);
-  if (config.heads > 0 && config.width % config.heads != 0) {
+  if (config.heads > 0 && config.width > 0 && config.width % config.heads != 0) {
     const std::int64_t below = config.width - config.width % config.heads;
     problems.push_back({"LS-6003", "model.heads",
                         std::to_string(config.heads) + " heads do not divide width " +
                             std::to_string(config.width),
-                        "use a width such as " + std::to_string(below > 0 ? below : config.heads) +
-                            " or " + std::to_string(below + config.heads)});
+                        "use " + nearest_divisors(config.width, config.heads) +
+                            " heads, or a width such as " +
+                            std::to_string(below > 0 ? below : config.heads) + " or " +
+                            std::to_string(below + config.heads)});
   }
   if (config.dropout < 0 || config.dropout >= 1) {
     problems.push_back({"LS-6004", "model.dropout", "dropout is " + std::to_string(config.dropout),

@@ -290,6 +290,34 @@ void read_resnet(ConfigKeys& keys, Architecture& a) {
   keys.assume("images of 224 x 224");
 }
 
+// transformers has no such models: the keys are ours (docs/guides/models.md).
+
+void read_mlp(ConfigKeys& keys, Architecture& a) {
+  a.kind = ArchitectureKind::mlp;
+  a.inputs = keys.required({"inputs"});
+  a.hidden = keys.required_integers({"hidden"});
+  a.classes = keys.required({"classes"});
+}
+
+void read_tables(ConfigKeys& keys, Architecture& a) {
+  a.inputs = keys.required({"inputs"});
+  a.table_rows = keys.required_integers({"table_rows"});
+  a.embedding_width = keys.required({"embedding_width"});
+  a.hidden = keys.required_integers({"hidden"});
+  a.classes = keys.has({"classes"}) ? keys.required({"classes"}) : 1;
+}
+
+void read_dlrm(ConfigKeys& keys, Architecture& a) {
+  a.kind = ArchitectureKind::dlrm;
+  read_tables(keys, a);
+  a.bottom = keys.required_integers({"bottom"});
+}
+
+void read_wide_deep(ConfigKeys& keys, Architecture& a) {
+  a.kind = ArchitectureKind::wide_deep;
+  read_tables(keys, a);
+}
+
 struct Type {
   std::string_view name;
   void (*read)(ConfigKeys& keys, Architecture& architecture);
@@ -310,7 +338,10 @@ constexpr auto kTypes = std::to_array<Type>({{"llama", read_plain_llama},
                                              {"falcon", read_falcon},
                                              {"bert", read_bert},
                                              {"t5", read_t5},
-                                             {"resnet", read_resnet}});
+                                             {"resnet", read_resnet},
+                                             {"mlp", read_mlp},
+                                             {"dlrm", read_dlrm},
+                                             {"wide_deep", read_wide_deep}});
 
 const Type* find_type(std::string_view name) {
   const auto* found = std::find_if(kTypes.begin(), kTypes.end(),

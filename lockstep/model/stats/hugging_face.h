@@ -1,4 +1,5 @@
-// The config.json of a Hugging Face model, as transformers 4 and 5 write it.
+// The config.json of a Hugging Face model, as transformers 4 and 5 write it, and of three kinds
+// that transformers does not have: mlp, dlrm, wide_deep.
 #pragma once
 #include <string>
 #include <string_view>

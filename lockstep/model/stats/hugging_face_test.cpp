@@ -218,6 +218,22 @@ TEST(HuggingFace, ReadsResidualNetworks) {
   EXPECT_EQ(problems_of(changed(resnet50, {{"depths", "many"}}).dump()).at(0).code, "LS-6024");
 }
 
+TEST(HuggingFace, ReadsKindsOfOurOwnThatTransformersDoesNotHave) {
+  EXPECT_EQ(parameters_of(
+                {{"model_type", "mlp"}, {"inputs", 784}, {"hidden", {256, 64}}, {"classes", 10}}),
+            785 * 256 + 257 * 64 + 65 * 10);
+  const json dlrm = {{"model_type", "dlrm"},  {"inputs", 13},       {"table_rows", {1000, 7}},
+                     {"embedding_width", 16}, {"bottom", {32, 16}}, {"hidden", {8}}};
+  constexpr std::int64_t kFeatures = 3 + 16;  // products of three vectors, and the dense one
+  EXPECT_EQ(parameters_of(dlrm), 1007 * 16 + 14 * 32 + 33 * 16 + (kFeatures + 1) * 8 + 9);
+  EXPECT_EQ(problems_of(changed(dlrm, {{"bottom", {32}}}).dump()).at(0).code, "LS-6001");
+  json deep = changed(dlrm, {{"model_type", "wide_deep"}});
+  deep.erase("bottom");
+  EXPECT_EQ(parameters_of(deep), 1007 * 17 + 14 + (2 * 16 + 13 + 1) * 8 + 9);
+  deep.erase("table_rows");
+  EXPECT_EQ(problems_of(deep.dump()).at(0).code, "LS-6024");
+}
+
 TEST(HuggingFace, ReadsEncoders) {
   EXPECT_EQ(parameters_of({{"model_type", "bert"},
                            {"hidden_size", 768},

@@ -66,10 +66,10 @@ const KnownModel* find_known_model(std::string_view name) {
   return found == models.end() ? nullptr : &*found;
 }
 
-const KnownModel& known_model(std::string_view name) {
+const KnownModel& known_model(std::string_view name, const std::string& where) {
   if (const KnownModel* model = find_known_model(name)) return *model;
   const std::string wanted = plain_name(name.substr(0, kLongestName));
-  throw UsageError({{"LS-6021", "--model", "no model is called " + std::string(name),
+  throw UsageError({{"LS-6021", where, "no model is called " + std::string(name),
                      "did you mean " + nearest_names(wanted) +
                          "? Other models: --model config.json or --params 7e9"}});
 }

@@ -20,7 +20,8 @@ struct KnownModel {
 /// Case, an owner before a slash and '_' for '-' do not count. nullptr when nobody has that name.
 [[nodiscard]] const KnownModel* find_known_model(std::string_view name);
 
-/// \throws UsageError LS-6021 with the nearest names.
-[[nodiscard]] const KnownModel& known_model(std::string_view name);
+/// \param where it was named. \throws UsageError LS-6021 with the nearest names.
+[[nodiscard]] const KnownModel& known_model(std::string_view name,
+                                            const std::string& where = "--model");
 
 }  // namespace lockstep::model

@@ -122,7 +122,7 @@ TEST(CheckModel, NamesWidthsThatTheHeadsDivide) {
   const auto problems = check_model(gpt(2, 100, 3, 16));
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_EQ(problems[0].code, "LS-6003");
-  EXPECT_EQ(problems[0].fix, "use a width such as 99 or 102");
+  EXPECT_EQ(problems[0].fix, "use 2 or 4 heads, or a width such as 99 or 102");
 }
 
 TEST(CheckModel, FindsAllFaultsAtOnce) {

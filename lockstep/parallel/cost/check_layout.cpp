@@ -1,8 +1,62 @@
 #include "lockstep/parallel/cost/check_layout.h"
 
 #include <algorithm>
+#include <array>
+
+#include "lockstep/base/nearest.h"
 
 namespace lockstep::parallel {
+namespace {
+
+constexpr int kFarthest = 4096;  // above a wrong degree; those below are all tried
+
+struct Degree {
+  std::string_view flag;
+  int Layout::*value;
+};
+constexpr auto kDegrees = std::to_array<Degree>({{"--tensor", &Layout::tensor},
+                                                 {"--pipeline", &Layout::pipeline},
+                                                 {"--context", &Layout::context},
+                                                 {"--expert", &Layout::expert},
+                                                 {"--shard", &Layout::shard},
+                                                 {"--secondary-shard", &Layout::secondary_shard},
+                                                 {"--chunks", &Layout::chunks},
+                                                 {"--tables", &Layout::tables}});
+
+/// Whether a degree goes with the model and the other degrees, and with the devices if asked.
+bool would_do(const LayoutQuestion& question, const Degree& degree, int value, bool on_devices) {
+  Layout layout = question.layout;
+  layout.*degree.value = value;
+  if (question.data_follows) {
+    const std::int64_t others = std::int64_t{1} * layout.tensor * layout.pipeline * layout.context;
+    layout.data = static_cast<int>(std::max<std::int64_t>(1, question.devices / others));
+  }
+  LayoutQuestion other{layout};
+  other.model = question.model;
+  other.architecture = question.architecture;
+  other.devices = question.devices;
+  other.data_follows = question.data_follows;
+  const std::vector<Problem> problems = check_layout(other);
+  return std::none_of(problems.begin(), problems.end(), [&](const Problem& problem) {
+    return problem.where == degree.flag || (on_devices && problem.code == "LS-6104");
+  });
+}
+
+/// "use 4 or 8": the nearest degrees that would do; empty where none does.
+std::string nearest_degrees(const LayoutQuestion& question, const Degree& degree, bool on_devices) {
+  const int wanted = question.layout.*degree.value;
+  std::string found;
+  for (int value = wanted - 1; value >= 1 && found.empty(); --value) {
+    if (would_do(question, degree, value, on_devices)) found = "use " + std::to_string(value);
+  }
+  for (int value = wanted + 1; value <= wanted + kFarthest; ++value) {
+    if (!would_do(question, degree, value, on_devices)) continue;
+    return (found.empty() ? "use " : found + " or ") + std::to_string(value);
+  }
+  return found;
+}
+
+}  // namespace
 
 std::vector<Problem> check_layout(const LayoutQuestion& question) {
   std::vector<Problem> problems;
@@ -12,19 +66,22 @@ std::vector<Problem> check_layout(const LayoutQuestion& question) {
   return problems;
 }
 
-std::string nearest_divisors(std::int64_t number, std::int64_t wanted) {
-  std::int64_t below = 1;
-  std::int64_t above = number;
-  for (std::int64_t d = 1; d * d <= number; ++d) {
-    if (number % d != 0) continue;
-    for (const std::int64_t divisor : {d, number / d}) {
-      if (divisor <= wanted) below = std::max(below, divisor);
-      if (divisor >= wanted) above = std::min(above, divisor);
+/// What divides one number may not divide another.
+std::vector<Problem> explain_layout(const LayoutQuestion& question) {
+  std::vector<Problem> problems = check_layout(question);
+  for (const Degree& degree : kDegrees) {
+    const auto is_its = [&](const Problem& one) {
+      return one.where == degree.flag && one.code == "LS-6103";
+    };
+    if (std::none_of(problems.begin(), problems.end(), is_its)) continue;
+    std::string nearest = nearest_degrees(question, degree, /*on_devices=*/true);
+    if (nearest.empty()) nearest = nearest_degrees(question, degree, /*on_devices=*/false);
+    if (nearest.empty()) continue;
+    for (Problem& problem : problems) {
+      if (is_its(problem)) problem.fix = nearest;
     }
   }
-  // Beyond the number itself there is nothing above.
-  if (wanted > number || below == above) return std::to_string(below);
-  return std::to_string(below) + " or " + std::to_string(above);
+  return problems;
 }
 
 void require_least(std::string_view flag, std::int64_t value, std::int64_t least,

@@ -9,10 +9,12 @@
 
 namespace lockstep::parallel {
 
+/// Fast; a fix looks at its own fault alone.
 [[nodiscard]] std::vector<Problem> check_layout(const LayoutQuestion& question);
+/// The same for people: degrees that a fix names go with the whole model, the devices and the
+/// other degrees, where any do.
+[[nodiscard]] std::vector<Problem> explain_layout(const LayoutQuestion& question);
 
-/// "4 or 8": the divisors of `number` next to `wanted`, below and above, that `allowed` takes.
-[[nodiscard]] std::string nearest_divisors(std::int64_t number, std::int64_t wanted);
 /// LS-6102 when `value` is below `least`.
 void require_least(std::string_view flag, std::int64_t value, std::int64_t least,
                    std::vector<Problem>& problems);

@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "lockstep/model/stats/architecture_stats.h"
 #include "lockstep/parallel/cost/memory_testing.h"
 
@@ -18,7 +25,8 @@ class CheckLayout : public ::testing::Test {
     LayoutQuestion question{layout_, &model, &architecture_};
     question.devices = devices_;
     question.global_batch = global_batch_;
-    return check_layout(question);
+    question.data_follows = data_follows_;
+    return explain_layout(question);
   }
   /// One problem, at `where`, with `words` in its fix.
   void expect_one(const std::string& code, const std::string& where, const std::string& words) {
@@ -33,6 +41,25 @@ class CheckLayout : public ::testing::Test {
   Layout layout_;
   std::int64_t devices_ = 0;
   std::int64_t global_batch_ = 0;
+  bool data_follows_ = false;
+  /// The layout's degree, and the data ranks that it leaves.
+  void take(int Layout::*degree, int value) {
+    layout_.*degree = value;
+    const std::int64_t others =
+        std::int64_t{1} * layout_.tensor * layout_.pipeline * layout_.context;
+    layout_.data = static_cast<int>(std::max<std::int64_t>(1, devices_ / others));
+    layout_.schedule =
+        layout_.pipeline > 1 ? PipelineSchedule::one_f_one_b : PipelineSchedule::none;
+  }
+  static std::vector<int> numbers_in(const std::string& text) {
+    std::vector<int> numbers;
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+      if (std::isdigit(static_cast<unsigned char>(word[0])) != 0)
+        numbers.push_back(std::stoi(word));
+    }
+    return numbers;
+  }
 };
 
 TEST_F(CheckLayout, TakesWhatFits) {
@@ -170,8 +197,8 @@ TEST_F(CheckLayout, LooksAtTheParametersOfModelsWithoutHeads) {
   architecture_.classes = 8;
   layout_.tensor = 4;
   EXPECT_TRUE(problems().empty()) << to_text(problems());
-  layout_.tensor = 8;
-  expect_one("LS-6103", "--tensor", "use 6 or 12");
+  layout_.tensor = 8;  // 6 and 12 divide 12 rows, but not 16
+  expect_one("LS-6103", "--tensor", "use 4");
   layout_.tensor = 1;
   layout_.context = 2;
   expect_one("LS-6105", "--context", "--context 1");
@@ -198,6 +225,60 @@ TEST_F(CheckLayout, FindsEverythingAtOnce) {
   layout_.zero = -1;
   layout_.micro_batch = -4;
   EXPECT_GE(problems().size(), 6U) << to_text(problems());
+}
+
+/// Seven stages neither divide 12 layers nor 16 devices: six would divide the layers alone.
+TEST_F(CheckLayout, NamesDegreesThatGoWithTheDevicesToo) {
+  layout_.pipeline = 7;
+  layout_.schedule = PipelineSchedule::one_f_one_b;
+  layout_.data = 2;
+  layout_.accumulation = 14;
+  devices_ = 16;
+  data_follows_ = true;
+  const std::vector<Problem> found = problems();
+  ASSERT_EQ(found.size(), 2U) << to_text(found);
+  EXPECT_EQ(found[0].where, "--gpus");
+  EXPECT_EQ(found[0].fix, "use 14 or 21 devices, or other degrees");
+  EXPECT_EQ(found[1].where, "--pipeline");
+  EXPECT_EQ(found[1].fix, "use 4");
+  layout_.pipeline = 4;
+  layout_.data = 4;
+  EXPECT_TRUE(problems().empty()) << to_text(problems());
+}
+
+/// Of 12 heads in feed-forward layers of 1,000: six ranks share the heads, but not the columns.
+TEST_F(CheckLayout, NamesDegreesThatGoWithAllOfTheModel) {
+  architecture_.feed_forward = 1000;
+  layout_.tensor = 5;
+  expect_one("LS-6103", "--tensor", "use 4");
+}
+
+/// Whatever is wrong, what is named to be used instead is taken.
+TEST_F(CheckLayout, EveryDegreeThatIsNamedIsTaken) {
+  constexpr auto kDegrees = std::to_array<int Layout::*>(
+      {&Layout::tensor, &Layout::pipeline, &Layout::context, &Layout::expert});
+  architecture_.experts.experts = 6;
+  architecture_.experts.width = 1024;
+  devices_ = 48;
+  data_follows_ = true;
+  for (const auto degree : kDegrees) {
+    for (int value = 2; value <= 60; ++value) {
+      layout_ = Layout{};
+      layout_.accumulation = 64;
+      take(degree, value);
+      for (const Problem& problem : problems()) {
+        if (problem.code != "LS-6103") continue;
+        for (const int named : numbers_in(problem.fix)) {
+          take(degree, named);
+          for (const Problem& left : problems()) {
+            EXPECT_NE(left.where, problem.where)
+                << value << ": " << to_text(std::vector<Problem>{problem, left});
+          }
+        }
+        take(degree, value);
+      }
+    }
+  }
 }
 
 }  // namespace

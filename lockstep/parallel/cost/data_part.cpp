@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lockstep/base/units.h"
 #include "lockstep/parallel/cost/check_layout.h"
 
 namespace lockstep::parallel {
@@ -10,6 +11,16 @@ namespace {
 void check_devices(const LayoutQuestion& q, std::vector<Problem>& problems) {
   if (q.devices <= 0 || q.layout.devices() == q.devices) return;
   const std::int64_t others = q.layout.devices() / std::max(1, q.layout.data);
+  if (q.data_follows) {
+    const std::int64_t below = q.devices / others * others;
+    problems.push_back(
+        {"LS-6104", std::string(q.devices_flag),
+         counted(q.devices, "device") +
+             " are no whole number of times tensor x pipeline x context = " + format_count(others),
+         "use " + (below > 0 ? format_count(below) + " or " : std::string()) +
+             format_count(below + others) + " devices, or other degrees"});
+    return;
+  }
   const std::int64_t data =
       std::max<std::int64_t>(1, q.devices / std::max<std::int64_t>(1, others));
   const std::string taken = std::to_string(others * data);

@@ -21,6 +21,8 @@ struct LayoutQuestion {
   const model::Architecture* architecture = nullptr;
   std::int64_t devices = 0;       // that there are
   std::int64_t global_batch = 0;  // that was asked for, samples
+  bool data_follows = false;      // layout.data is as many as the other degrees leave of devices
+  std::string_view devices_flag = "--gpus";  // that says how many there are
 };
 
 /// One pipeline rank, its states and activations counted.
