@@ -8,6 +8,7 @@
 
 #include "lockstep/checkpoint/format/manifest.h"
 #include "lockstep/checkpoint/format/step_folder.h"
+#include "lockstep/checkpoint/save_plan.h"
 #include "lockstep/comm/group.h"
 #include "lockstep/engine/train_state.h"
 
@@ -22,14 +23,26 @@ struct SaveInfo {
   std::map<std::string, std::string> versions;  // "lockstep" -> "0.1.0"; libtorch is added
 };
 
-/// Collective: writes step-<state.step> below `checkpoints_dir`, on rank 0; afterwards keeps the
-/// `keep` newest (0 = all). Every entry must be whole and equal on all ranks. When it throws, the
-/// checkpoints that were there before still are, and training may go on.
+/// Collective: writes step-<state.step> below `checkpoints_dir`, every byte once: what several
+/// ranks hold they share out among them. Afterwards the `keep` newest are kept (0 = all). When it
+/// throws, the checkpoints that were there before still are, and training may go on.
+/// \param state entries are whole tensors or this rank's boxes of them; all ranks' boxes together
+/// cover each tensor, and equal boxes hold equal values.
 /// \returns the new folder, on every rank. \throws EnvironmentFault on every rank: LS-5001 (no
-/// room: path, need, free), LS-5002 (not writable).
+/// room: path, need, free), LS-5002 (not writable), LS-5018 (the ranks do not share the folder).
 std::filesystem::path save(const engine::TrainState& state,
                            const std::filesystem::path& checkpoints_dir, const SaveInfo& info,
                            comm::Group& group, int keep);
+
+// The two halves of save(): what is to be written, and writing it, which may be behind the training
+// when parts are copies.
+/// Collective. Parts are views of the live state.
+[[nodiscard]] SaveParts parts_of(const engine::TrainState& state, const SaveInfo& info,
+                                 comm::Group& group);
+/// Collective. \throws as save().
+std::filesystem::path write_save(const SaveParts& save,
+                                 const std::filesystem::path& checkpoints_dir, comm::Group& group,
+                                 int keep);
 
 /// Collective: fills the live tensors of `state` and its counters from the folder `step_dir`, which
 /// every rank reads; tensors are found by name or alias. After an error the tensors may be half

@@ -1,7 +1,9 @@
 #include "lockstep/checkpoint/checkpoint.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/accumulate.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -241,6 +243,95 @@ TEST(Checkpoint, TwoRanksSaveOneCheckpointAndBothLoadIt) {
     TrainState state = filled(6 + group.rank());
     EXPECT_EQ(load(state, step, group).world_size, 2);
     EXPECT_EQ(state_sha256(state), state_sha256(saved));
+  });
+}
+
+/// A folder that all calls of run_ranks in one test share.
+class FolderOfTest {
+ public:
+  FolderOfTest() : is_owner_(!test::in_rank_process()) {
+    const pid_t owner = is_owner_ ? ::getpid() : ::getppid();
+    path_ = fs::path(testing::TempDir()) / ("lockstep-layouts-" + std::to_string(owner));
+    if (is_owner_) fs::create_directories(path_);
+  }
+  FolderOfTest(const FolderOfTest&) = delete;
+  FolderOfTest& operator=(const FolderOfTest&) = delete;
+  ~FolderOfTest() {
+    if (is_owner_) fs::remove_all(path_);
+  }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  bool is_owner_;
+  fs::path path_;
+};
+
+/// This rank's part of `whole` along `dim`, uneven where ranks do not divide it.
+StateEntry shard(const std::string& name, const at::Tensor& whole, std::int64_t dim, int rank,
+                 int ranks, StateKind kind = StateKind::parameter) {
+  const std::int64_t length = whole.size(dim);
+  const std::int64_t begin = length * rank / ranks;
+  const std::int64_t end = length * (rank + 1) / ranks;
+  StateEntry part = entry(name, whole.narrow(dim, begin, end - begin).clone(), kind);
+  part.global_shape = whole.sizes().vec();
+  part.offset[static_cast<std::size_t>(dim)] = begin;
+  return part;
+}
+
+/// A state cut in every way at once; `factor` 1 = as it was saved.
+TrainState cut_state(int rank, int ranks, double factor) {
+  const auto numbers = [&](at::IntArrayRef shape) {
+    return at::arange(c10::multiply_integers(shape), at::kFloat).view(shape) * factor;
+  };
+  TrainState state;
+  state.entries.push_back(entry("whole", numbers({3000, 200})));  // 2.4 MB: written by all ranks
+  state.entries.push_back(shard("rows", numbers({13, 4}), 0, rank, ranks));
+  state.entries.push_back(shard("columns", numbers({5, 13}), 1, rank, ranks));
+  state.entries.push_back(shard("half", numbers({7, 3, 9}).to(at::kBFloat16), 2, rank, ranks));
+  state.entries.push_back(
+      shard("rows/moment1", numbers({13, 4}) + 1, 0, rank, ranks, StateKind::optimizer));
+  state.step = 7;
+  return state;
+}
+
+/// Without any conversion between.
+TEST(Checkpoint, WhatFourRanksSaveEveryOtherNumberOfRanksLoads) {
+  const FolderOfTest folder;
+  test::run_ranks(4, [&](comm::Group& group) {
+    const fs::path step = save(cut_state(group.rank(), 4, 1), folder.path(), {}, group, 0);
+    EXPECT_TRUE(verify_step(step).empty());
+    const Manifest manifest = read_manifest(step);
+    EXPECT_EQ(manifest.file_bytes.size(), 8U);  // weights and optimizer of each rank
+    for (const ManifestTensor& tensor : manifest.tensors) {
+      EXPECT_EQ(tensor.pieces.size(), 4U) << tensor.name;
+    }
+  });
+  for (const int ranks : {1, 2, 3, 4, 6}) {
+    test::run_ranks(ranks, [&](comm::Group& group) {
+      TrainState loaded = cut_state(group.rank(), ranks, 0);
+      (void)load(loaded, folder.path() / "step-7", group);
+      const TrainState expected = cut_state(group.rank(), ranks, 1);
+      for (std::size_t i = 0; i < expected.entries.size(); ++i) {
+        EXPECT_TRUE(at::equal(loaded.entries[i].tensor, expected.entries[i].tensor))
+            << expected.entries[i].name << " of rank " << group.rank() << " of " << ranks;
+      }
+    });
+  }
+}
+
+TEST(Checkpoint, WhatOneRankHasAndNoneSharesIsWrittenByThatRank) {
+  test::run_ranks(3, [&](comm::Group& group) {
+    const SharedFolder shared(group);
+    TrainState state;
+    const auto own = std::to_string(group.rank());
+    state.entries.push_back(entry("of rank " + own, at::full({4}, group.rank())));
+    const fs::path step = save(state, shared.path(), {}, group, 0);
+    const Manifest manifest = read_manifest(step);
+    ASSERT_EQ(manifest.tensors.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(manifest.tensors[i].pieces.at(0).file,
+                "model-0000" + std::to_string(i + 1) + "-of-00003.safetensors");
+    }
   });
 }
 

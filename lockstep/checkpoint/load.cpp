@@ -10,6 +10,7 @@
 #include "lockstep/checkpoint/agree.h"
 #include "lockstep/checkpoint/checkpoint.h"
 #include "lockstep/checkpoint/dtype.h"
+#include "lockstep/checkpoint/format/box_runs.h"
 #include "lockstep/checkpoint/format/step_reader.h"
 
 namespace lockstep::checkpoint {
@@ -22,6 +23,7 @@ using engine::TrainState;
 struct Match {
   const ManifestTensor* stored = nullptr;
   at::Tensor live;
+  Shape offset;  // of `live` in the whole tensor
 };
 
 /// Every stored tensor under its name and its aliases.
@@ -72,7 +74,7 @@ std::vector<Match> match(const TrainState& state, const Manifest& manifest, cons
       faults.push_back(entry.name + " is " + stored->dtype + " " + to_text(stored->shape) +
                        ", the run has " + dtype + " " + to_text(entry.global_shape));
     }
-    matches.push_back({stored, entry.tensor.detach()});
+    matches.push_back({stored, entry.tensor.detach(), entry.offset});
   }
   for (const ManifestTensor& stored : manifest.tensors) {
     if (used.count(&stored) == 0) faults.push_back(stored.name + " has no place in the run");
@@ -82,16 +84,61 @@ std::vector<Match> match(const TrainState& state, const Manifest& manifest, cons
                  "resume with the configuration it was saved with (\"config\" in its manifest)"});
 }
 
-/// Reads straight into the live memory where that is contiguous.
-void fill(at::Tensor live, const ManifestTensor& stored, const StepReader& reader) {
-  for (const Piece& piece : stored.pieces) {
-    at::Tensor target = live;
-    for (std::size_t dim = 0; dim < piece.shape.size(); ++dim) {
-      target = target.narrow(static_cast<std::int64_t>(dim), piece.offset[dim], piece.shape[dim]);
-    }
+/// Where box `a` and box `b` meet; nothing where they do not.
+std::optional<Box> common(const Box& a, const Box& b) {
+  Box both;
+  for (std::size_t dim = 0; dim < a.shape.size(); ++dim) {
+    const std::int64_t begin = std::max(a.offset[dim], b.offset[dim]);
+    const std::int64_t end = std::min(a.offset[dim] + a.shape[dim], b.offset[dim] + b.shape[dim]);
+    if (end <= begin) return std::nullopt;
+    both.offset.push_back(begin);
+    both.shape.push_back(end - begin);
+  }
+  return both;
+}
+
+at::Tensor part_of(at::Tensor tensor, const Box& box, const Shape& origin) {
+  for (std::size_t dim = 0; dim < box.shape.size(); ++dim) {
+    tensor = tensor.narrow(static_cast<std::int64_t>(dim), box.offset[dim] - origin[dim],
+                           box.shape[dim]);
+  }
+  return tensor;
+}
+
+std::span<std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
+}
+
+/// Reads the box `wanted` of the piece into `target`, which has its shape and lies in one stretch.
+void read_box(PieceReader& reader, const Piece& piece, const Box& wanted,
+              const at::Tensor& target) {
+  Box inside = wanted;
+  for (std::size_t dim = 0; dim < inside.offset.size(); ++dim) {
+    inside.offset[dim] -= piece.offset[dim];
+  }
+  const BoxRuns runs(piece.shape, inside);
+  const std::uint64_t width = target.element_size();
+  std::span<std::byte> out = bytes_of(target);
+  for (std::uint64_t run = 0; run < runs.count(); ++run) {
+    const std::size_t bytes = runs.elements() * width;
+    reader.read(runs.start(run) * width, out.first(bytes));
+    out = out.subspan(bytes);
+  }
+}
+
+/// Reads what this rank has of the tensor, and no more than that: straight into the live memory
+/// where it lies in one stretch there.
+void fill(const Match& match, const StepReader& reader) {
+  const Box own{match.offset, match.live.sizes().vec()};
+  for (const Piece& piece : match.stored->pieces) {
+    const std::optional<Box> both = common(own, {piece.offset, piece.shape});
+    if (!both) continue;
+    const at::Tensor target = part_of(match.live, *both, match.offset);
     const bool direct = target.is_contiguous() && target.device().is_cpu();
-    at::Tensor bytes = direct ? target : at::empty(piece.shape, target.options().device(at::kCPU));
-    reader.read(stored, piece, {static_cast<std::byte*>(bytes.mutable_data_ptr()), bytes.nbytes()});
+    const at::Tensor bytes =
+        direct ? target : at::empty(both->shape, target.options().device(at::kCPU));
+    PieceReader of_piece(reader, *match.stored, piece);
+    read_box(of_piece, piece, *both, bytes);
     if (!direct) target.copy_(bytes);
   }
 }
@@ -106,7 +153,7 @@ Manifest load(TrainState& state, const fs::path& step_dir, comm::Group& group) {
     matches = match(state, reader->manifest(), step_dir);
   });
   run_on_all(group, [&] {
-    for (const Match& pair : matches) fill(pair.live, *pair.stored, *reader);
+    for (const Match& pair : matches) fill(pair, *reader);
   });
   const Manifest& manifest = reader->manifest();
   state.step = manifest.step;

@@ -37,9 +37,10 @@ void CheckedContext::fail(Ticket ticket, const control::End& end) {
                   "noticed"});
 }
 
+/// Also where what moves the data has noticed first that the time is up: who is missing is said.
 void CheckedContext::fail_here(Ticket ticket, std::uint64_t sequence, const std::string& cause) {
   if (const auto end = control->over(kWordOfThePeer)) fail(ticket, *end);
-  give_up(ticket, sequence, cause);
+  give_up(ticket, sequence, cause + ": " + control->missing(sequence));
 }
 
 void CheckedContext::time_out(Ticket ticket, std::uint64_t sequence) {

@@ -117,7 +117,7 @@ TEST(ErrorText, OfFlags) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err,
             "--nproc-per-node: error LS-1013: cannot be 0\n"
-            "  fix: use a whole number from 1 to 1024\n"
+            "  fix: use a whole number from 1 to 1,024\n"
             "--chekc: error LS-1012: unknown flag of plan\n"
             "  fix: did you mean --check?\n");
 }

@@ -142,7 +142,13 @@ at::Tensor sampled_parameters(parallel::Session& session, std::int64_t stride) {
 double loss_tolerance(const Fixture& fixture) { return is_fp16(fixture) ? 2e-3 : 1e-5; }
 
 /// Of what training changed.
-double change_tolerance(const Fixture& fixture) { return is_fp16(fixture) ? 0.05 : 0.01; }
+/// By how much the updates may differ. fp16 rounds as coarsely as another processor's kernels add
+/// in another order, so there it is also what PyTorch differs from itself at the same split.
+double change_tolerance(const Fixture& fixture) {
+  const double change = std::stod(fixture.meta.at("change"));
+  if (!is_fp16(fixture)) return 0.01 * change;
+  return std::max(0.05 * change, std::stod(fixture.meta.at("self_parameters")));
+}
 
 double parameter_tolerance(const Fixture& fixture) {
   if (is_fp16(fixture)) return 1e-2;
@@ -193,7 +199,7 @@ void compare(const Fixture& fixture, comm::Group& group) {
   EXPECT_LT(worst_loss, loss_tolerance(fixture));
   EXPECT_LT(difference, parameter_tolerance(fixture));
   // The updates agree too.
-  EXPECT_LT(difference, change_tolerance(fixture) * std::stod(fixture.meta.at("change")));
+  EXPECT_LT(difference, change_tolerance(fixture));
 }
 
 std::vector<std::string> fixture_files() {

@@ -26,12 +26,14 @@ constexpr std::string_view kAfterSum = "\",\n";
 constexpr std::size_t kFirstLine = kBeforeSum.size() + kChecksumDigits + kAfterSum.size();
 
 ordered_json to_json(const Piece& piece) {
+  ordered_json sums = ordered_json::array();
+  for (const std::uint64_t sum : piece.checksums) sums.push_back(to_hex(sum));
   return {{"file", piece.file},
           {"offset", piece.offset},
           {"shape", piece.shape},
           {"byte_offset", piece.byte_offset},
           {"byte_count", piece.byte_count},
-          {"xxh3", to_hex(piece.checksum)}};
+          {"xxh3", sums}};
 }
 
 ordered_json to_json(const ManifestTensor& tensor) {
@@ -49,6 +51,26 @@ bool is_plain_file_name(const std::string& name) {
          });
 }
 
+std::uint64_t parse_sum(const StrictJson& digits) {
+  const auto sum = from_hex(digits.text());
+  if (!sum) digits.fail("not 16 hex digits");
+  return *sum;
+}
+
+/// One for each block; in version 1 one of all of the piece.
+void parse_sums(const StrictJson& sums, Piece& piece) {
+  if (sums.raw().is_string()) {
+    piece.checksums.push_back(parse_sum(sums));
+    piece.block_bytes = std::max<std::uint64_t>(1, piece.byte_count);
+    if (piece.byte_count == 0) piece.checksums.clear();
+    return;
+  }
+  for (const StrictJson& sum : sums.items()) piece.checksums.push_back(parse_sum(sum));
+  if (piece.checksums.size() != block_count(piece.byte_count, piece.block_bytes)) {
+    sums.fail("not one for each block of " + std::to_string(piece.block_bytes) + " bytes");
+  }
+}
+
 Piece parse_piece(const StrictJson& fields, const ManifestTensor& tensor,
                   const std::map<std::string, std::uint64_t>& file_bytes) {
   Piece piece;
@@ -57,9 +79,6 @@ Piece parse_piece(const StrictJson& fields, const ManifestTensor& tensor,
   piece.shape = fields["shape"].naturals();
   piece.byte_offset = static_cast<std::uint64_t>(fields["byte_offset"].natural());
   piece.byte_count = static_cast<std::uint64_t>(fields["byte_count"].natural());
-  const auto sum = from_hex(fields["xxh3"].text());
-  if (!sum) fields["xxh3"].fail("not 16 hex digits");
-  piece.checksum = *sum;
   const auto file = file_bytes.find(piece.file);
   if (file == file_bytes.end()) fields["file"].fail("not in the list of files");
   if (piece.byte_offset > file->second || piece.byte_count > file->second - piece.byte_offset) {
@@ -68,6 +87,7 @@ Piece parse_piece(const StrictJson& fields, const ManifestTensor& tensor,
   if (tensor_bytes(tensor.dtype, piece.shape) != piece.byte_count) {
     fields.fail("byte_count does not fit the shape " + to_text(piece.shape));
   }
+  parse_sums(fields["xxh3"], piece);
   return piece;
 }
 
@@ -131,6 +151,17 @@ void check_names(const Manifest& manifest, const std::string& where) {
 }
 
 }  // namespace
+
+std::string piece_to_json(const Piece& piece) { return to_json(piece).dump(); }
+
+Piece piece_from_json(const std::string& text) {
+  const json document = json::parse(text);
+  Piece piece{document.at("file"),        document.at("offset"),     document.at("shape"),
+              document.at("byte_offset"), document.at("byte_count"), {}};
+  const std::string where = "a rank's report of what it wrote";
+  parse_sums(StrictJson(document.at("xxh3"), "xxh3", where), piece);
+  return piece;
+}
 
 std::string write_manifest(const Manifest& m) {
   std::string body;

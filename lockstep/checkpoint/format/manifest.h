@@ -8,11 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/checkpoint/format/block_sums.h"
 #include "lockstep/checkpoint/format/shape.h"
 
 namespace lockstep::checkpoint {
 
-inline constexpr std::int64_t kFormatVersion = 1;
+inline constexpr std::int64_t kFormatVersion = 2;
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr std::uint64_t kMaxManifestBytes = 1U << 28;
 
@@ -23,7 +24,8 @@ struct Piece {
   Shape shape;
   std::uint64_t byte_offset = 0;  // from the start of the file
   std::uint64_t byte_count = 0;
-  std::uint64_t checksum = 0;  // XXH3 of those bytes
+  std::vector<std::uint64_t> checksums;     // XXH3 of each block of those bytes
+  std::uint64_t block_bytes = kBlockBytes;  // of version 1: byte_count, one block
 };
 
 struct ManifestTensor {
@@ -51,6 +53,11 @@ struct Manifest {
   std::map<std::string, std::uint64_t> file_bytes;  // every file but the manifest
   std::vector<ManifestTensor> tensors;
 };
+
+/// One piece as a manifest has it: ranks tell each other what they wrote. The inverse takes only
+/// what the first gave.
+[[nodiscard]] std::string piece_to_json(const Piece& piece);
+[[nodiscard]] Piece piece_from_json(const std::string& json);
 
 /// The document, its own checksum in the first line.
 [[nodiscard]] std::string write_manifest(const Manifest& manifest);

@@ -28,9 +28,9 @@ Manifest example() {
                 "F32",
                 {4, 2},
                 {"head.w"},
-                {{"model.safetensors", {0, 0}, {1, 2}, 100, 8, 0x1234},
-                 {"model.safetensors", {1, 0}, {3, 2}, 108, 24, ~0ULL}}},
-               {"seen", "buffer", "I64", {}, {}, {{"model.safetensors", {}, {}, 132, 8, 5}}}};
+                {{"model.safetensors", {0, 0}, {1, 2}, 100, 8, {0x1234}},
+                 {"model.safetensors", {1, 0}, {3, 2}, 108, 24, {~0ULL}}}},
+               {"seen", "buffer", "I64", {}, {}, {{"model.safetensors", {}, {}, 132, 8, {5}}}}};
   return m;
 }
 
@@ -76,8 +76,35 @@ TEST(Manifest, WhatIsWrittenIsReadBack) {
   ASSERT_EQ(m.tensors.size(), 2U);
   EXPECT_EQ(m.tensors[0].aliases, std::vector<std::string>{"head.w"});
   EXPECT_EQ(m.tensors[0].pieces[1].offset, (Shape{1, 0}));
-  EXPECT_EQ(m.tensors[0].pieces[1].checksum, ~0ULL);
+  EXPECT_EQ(m.tensors[0].pieces[1].checksums, std::vector<std::uint64_t>{~0ULL});
   EXPECT_EQ(write_manifest(m).size(), write_manifest(example()).size());
+}
+
+/// Version 1 had one checksum a piece, whatever its length.
+TEST(Manifest, APieceWithOneChecksumIsOneBlock) {
+  const Manifest m = parse_manifest_unsummed(
+      edited(R"("xxh3":["0000000000001234"])", R"("xxh3":"0000000000001234")"), "manifest.json");
+  EXPECT_EQ(m.tensors[0].pieces[0].checksums, std::vector<std::uint64_t>{0x1234});
+  EXPECT_EQ(m.tensors[0].pieces[0].block_bytes, 8U);
+}
+
+TEST(Manifest, EveryBlockHasItsChecksum) {
+  EXPECT_NE(fault_of(edited(R"("xxh3":["0000000000001234"])", R"("xxh3":[])")), "");
+  EXPECT_NE(
+      fault_of(edited(R"(["0000000000001234"])", R"(["0000000000001234","0000000000001234"])")),
+      "");
+  EXPECT_NE(fault_of(edited(R"(["0000000000001234"])", R"(["1234"])")), "");
+}
+
+TEST(Manifest, APieceIsToldToAnotherRankAndBack) {
+  const Piece piece = example().tensors[0].pieces[1];
+  const Piece told = piece_from_json(piece_to_json(piece));
+  EXPECT_EQ(told.file, piece.file);
+  EXPECT_EQ(told.offset, piece.offset);
+  EXPECT_EQ(told.shape, piece.shape);
+  EXPECT_EQ(told.byte_offset, piece.byte_offset);
+  EXPECT_EQ(told.byte_count, piece.byte_count);
+  EXPECT_EQ(told.checksums, piece.checksums);
 }
 
 TEST(Manifest, ALossScaleIsKeptWithItsGoodSteps) {
@@ -128,7 +155,7 @@ TEST(Manifest, AnotherProgramsJsonIsNoManifest) {
 
 TEST(Manifest, ANewerFormatIsSaidToBeNewer) {
   try {
-    (void)parse_manifest_unsummed(edited("\"format_version\":1", "\"format_version\":9"), "m");
+    (void)parse_manifest_unsummed(edited("\"format_version\":2", "\"format_version\":9"), "m");
     FAIL();
   } catch (const BadData& error) {
     EXPECT_EQ(error.problems()[0].code, "LS-5007");
@@ -153,7 +180,7 @@ TEST(Manifest, PiecesMustLieInTheirFileAndCoverTheirTensor) {
             std::string::npos);
   EXPECT_NE(fault_of(edited("\"file\":\"model", "\"file\":\"mode")).find("list of files"),
             std::string::npos);
-  EXPECT_NE(fault_of(edited("\"xxh3\":\"0000000000001234\"", "\"xxh3\":\"12\"")), "");
+  EXPECT_NE(fault_of(edited("\"xxh3\":[\"0000000000001234\"]", "\"xxh3\":\"12\"")), "");
 }
 
 TEST(Manifest, FieldsOfTheWrongTypeAreNamed) {

@@ -7,8 +7,9 @@
 #include <tuple>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/units.h"
 #include "lockstep/checkpoint/format/damaged.h"
-#include "lockstep/checkpoint/format/strict_json.h"
+#include "lockstep/checkpoint/format/safetensors_json.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -17,36 +18,9 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr const char* kMetadata = "__metadata__";
-constexpr int kMaxDepth = 3;  // file, tensor, shape
 constexpr std::uint64_t kAlignBytes = 8;
 
-std::map<std::string, std::string> parse_metadata(const StrictJson& fields,
-                                                  const std::string& where) {
-  std::map<std::string, std::string> metadata;
-  for (const auto& [key, value] : fields.object()) {
-    metadata[key] = StrictJson(value, "__metadata__." + key, where).text();
-  }
-  return metadata;
-}
-
-TensorInfo parse_tensor(const std::string& name, const StrictJson& fields) {
-  TensorInfo tensor{name, fields["dtype"].text(), fields["shape"].naturals()};
-  const auto offsets = fields["data_offsets"].naturals();
-  if (offsets.size() != 2 || offsets[0] > offsets[1]) fields.fail("data_offsets is no range");
-  tensor.begin = static_cast<std::uint64_t>(offsets[0]);
-  tensor.end = static_cast<std::uint64_t>(offsets[1]);
-  if (element_bits(tensor.dtype) == 0) fields.fail("unknown dtype");
-  const auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
-  if (!bytes) fields.fail("shape " + to_text(tensor.shape) + " has no size in bytes");
-  if (*bytes != tensor.end - tensor.begin) {
-    fields.fail(tensor.dtype + " " + to_text(tensor.shape) + " needs " + std::to_string(*bytes) +
-                " bytes, its range has " + std::to_string(tensor.end - tensor.begin));
-  }
-  return tensor;
-}
-
-void check_covered(const std::vector<TensorInfo>& tensors, std::uint64_t data_bytes,
-                   const std::string& where) {
+void check_without_gaps(const std::vector<TensorInfo>& tensors, const std::string& where) {
   std::uint64_t covered = 0;
   for (const TensorInfo& tensor : tensors) {
     if (tensor.begin != covered) {
@@ -56,10 +30,39 @@ void check_covered(const std::vector<TensorInfo>& tensors, std::uint64_t data_by
     }
     covered = tensor.end;
   }
-  if (covered != data_bytes) {
-    throw_damaged(where, "its tensors need " + std::to_string(covered) + " data bytes, it has " +
-                             std::to_string(data_bytes));
+}
+
+std::uint64_t data_bytes_of(const SafetensorsHeader& header) {
+  return header.tensors.empty() ? 0 : header.tensors.back().end;
+}
+
+void check_length(const SafetensorsHeader& header, std::uint64_t data_bytes,
+                  const std::string& where) {
+  if (data_bytes_of(header) != data_bytes) {
+    throw_damaged(where, "its tensors need " + std::to_string(data_bytes_of(header)) +
+                             " data bytes, it has " + std::to_string(data_bytes));
   }
+}
+
+SafetensorsHeader parse_any_length(std::string_view text, const std::string& where) {
+  SafetensorsHeader header = parse_header_json(text, where);
+  std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  check_without_gaps(header.tensors, where);
+  header.data_start = kLengthBytes + text.size();
+  return header;
+}
+
+[[noreturn]] void throw_too_long(const std::string& where, std::uint64_t length,
+                                 std::uint64_t limit) {
+  constexpr std::uint64_t kStep = 100'000'000;
+  const std::string enough = std::to_string((length + kStep - 1) / kStep * 100) + "MB";
+  throw BadData({"LS-5004", where,
+                 "header of " + format_count(static_cast<std::int64_t>(length)) +
+                     " bytes, the limit is " + format_count(static_cast<std::int64_t>(limit)) +
+                     " (--max-header " + enough + " raises it)",
+                 "if the file is what it should be, give --max-header " + enough});
 }
 
 }  // namespace
@@ -102,39 +105,37 @@ std::string write_safetensors_header(const std::vector<TensorInfo>& tensors,
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                            const std::string& where) {
-  const json document = parse_strict_json(text, kMaxDepth, where);
-  SafetensorsHeader header;
-  for (const auto& [name, value] : StrictJson(document, "", where).object()) {
-    if (name == kMetadata) {
-      header.metadata = parse_metadata({value, kMetadata, where}, where);
-    } else {
-      header.tensors.push_back(parse_tensor(name, {value, "tensor \"" + name + "\"", where}));
-    }
-  }
-  std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-  });
-  check_covered(header.tensors, data_bytes, where);
-  header.data_start = kLengthBytes + text.size();
+  SafetensorsHeader header = parse_any_length(text, where);
+  check_length(header, data_bytes, where);
   return header;
 }
 
-SafetensorsHeader read_safetensors_header(const InputFile& file) {
+SafetensorsHeader read_safetensors_header(const InputFile& file, std::uint64_t max_header_bytes) {
+  SafetensorsHeader header = read_header_of_any_length(file, max_header_bytes);
+  check_length(header, file.size_bytes() - header.data_start, file.path().string());
+  return header;
+}
+
+SafetensorsHeader read_header_of_any_length(const InputFile& file, std::uint64_t max_header_bytes) {
   const std::string where = file.path().string();
   std::array<std::byte, kLengthBytes> raw{};
   file.read(0, raw);
   std::uint64_t length = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;)
     length = length << 8U | std::to_integer<unsigned>(raw[i]);
-  const std::uint64_t room = file.size_bytes() - kLengthBytes;
-  if (length > kMaxHeaderBytes || length > room) {
+  if (length > file.size_bytes() - kLengthBytes) {
     throw_damaged(where, "not a safetensors file, or truncated: a header of " +
                              std::to_string(length) + " bytes in a file of " +
                              std::to_string(file.size_bytes()));
   }
+  if (length > max_header_bytes) throw_too_long(where, length, max_header_bytes);
   std::string text(length, '\0');
   file.read(kLengthBytes, std::as_writable_bytes(std::span(text)));
-  return parse_safetensors_header(text, room - length, where);
+  return parse_any_length(text, where);
+}
+
+std::uint64_t described_bytes(const SafetensorsHeader& header) {
+  return header.data_start + data_bytes_of(header);
 }
 
 }  // namespace lockstep::checkpoint

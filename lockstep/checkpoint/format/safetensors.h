@@ -45,7 +45,17 @@ struct SafetensorsHeader {
                                                          std::uint64_t data_bytes,
                                                          const std::string& where);
 
-/// Reads only the header. \throws as parse_safetensors_header() and InputFile::read().
-[[nodiscard]] SafetensorsHeader read_safetensors_header(const InputFile& file);
+/// Reads only the header. \throws as parse_safetensors_header() and InputFile::read(); BadData
+/// (LS-5004) when the JSON is longer than `max_header_bytes`, naming the flag that raises it.
+[[nodiscard]] SafetensorsHeader read_safetensors_header(
+    const InputFile& file, std::uint64_t max_header_bytes = kMaxHeaderBytes);
+
+/// As read_safetensors_header(), of a file that may end before or behind the data of its tensors:
+/// compare with described_bytes().
+[[nodiscard]] SafetensorsHeader read_header_of_any_length(
+    const InputFile& file, std::uint64_t max_header_bytes = kMaxHeaderBytes);
+
+/// The size of the file that a header belongs to.
+[[nodiscard]] std::uint64_t described_bytes(const SafetensorsHeader& header);
 
 }  // namespace lockstep::checkpoint

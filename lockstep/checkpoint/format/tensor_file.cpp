@@ -1,9 +1,10 @@
 #include "lockstep/checkpoint/format/tensor_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/format/checksum.h"
+#include "lockstep/checkpoint/format/block_sums.h"
 
 namespace lockstep::checkpoint {
 
@@ -19,10 +20,15 @@ Piece TensorFile::write(std::span<const std::byte> bytes) {
   LOCKSTEP_CHECK(next_ < tensors_.size(), "more tensors written than announced");
   const TensorInfo& tensor = tensors_[next_++];
   LOCKSTEP_CHECK(bytes.size() == tensor.end - tensor.begin, "wrong size of " + tensor.name);
-  file_.write(bytes);
+  BlockSums sums;
+  for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) {  // while it is in the cache
+    const auto block = bytes.subspan(at, std::min<std::size_t>(kBlockBytes, bytes.size() - at));
+    sums.add(block);
+    file_.write(block);
+  }
   return {name_,        Shape(tensor.shape.size(), 0),
           tensor.shape, data_start_ + tensor.begin,
-          bytes.size(), checksum(bytes)};
+          bytes.size(), sums.finish()};
 }
 
 std::uint64_t TensorFile::commit() {

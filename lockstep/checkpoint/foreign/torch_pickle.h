@@ -1,0 +1,16 @@
+// The pickle of a file of torch.save that holds a flat state dict.
+#pragma once
+#include <span>
+#include <string>
+
+#include "lockstep/checkpoint/format/tensor_source.h"
+
+namespace lockstep::checkpoint {
+
+[[nodiscard]] bool has_torch_type(const StoredTensor& tensor);
+
+/// An OrderedDict of each name, its aliases behind it, with a contiguous tensor of the storage
+/// whose key is the tensor's place in `tensors`. \pre has_torch_type() of each.
+[[nodiscard]] std::string torch_pickle(std::span<const StoredTensor> tensors);
+
+}  // namespace lockstep::checkpoint
