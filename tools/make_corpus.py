@@ -17,6 +17,8 @@ import re
 import struct
 import sys
 
+import corpus_of_checkpoints
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests/fuzz/corpus"
 ACCEPTED_FILE = ROOT / "tests/fuzz/accepted.txt"
@@ -168,9 +170,9 @@ def checkpoint_format_safetensors():
 
 def checkpoint_format_manifest():
     piece = {"file": "model.safetensors", "offset": [0, 0], "shape": [2, 3], "byte_offset": 64, "byte_count": 24,
-             "xxh3": "00112233445566aa"}
+             "xxh3": ["00112233445566aa"]}
     tensor = {"name": "a", "kind": "parameter", "dtype": "F32", "shape": [2, 3], "aliases": ["tied"], "pieces": [piece]}
-    whole = {"xxh3": "0011223344556677", "format": "lockstep-checkpoint", "format_version": 1, "step": 200,
+    whole = {"xxh3": "0011223344556677", "format": "lockstep-checkpoint", "format_version": 2, "step": 200,
              "position": {"epoch": 1, "sample": 75}, "skipped_steps": 0, "seed": 1, "config_hash": "ab",
              "config": {"run": {"seed": 1}}, "world": {"size": 2, "layout": "data=2"},
              "versions": {"lockstep": "0.1.0"}, "files": {"model.safetensors": 88}, "tensors": [tensor]}
@@ -193,7 +195,9 @@ def checkpoint_format_manifest():
         "outside_file": with_piece(byte_offset=2**63 - 1),
         "leads_out": changed(files={"../model.safetensors": 88}),
         "unknown_file": with_piece(file="other.safetensors"),
-        "bad_checksum": with_piece(xxh3="xyz"),
+        "bad_checksum": with_piece(xxh3=["xyz"]),
+        "no_checksum": with_piece(xxh3=[]),
+        "version_1": changed(format_version=1, tensors=[tensor | {"pieces": [piece | {"xxh3": "00112233445566aa"}]}]),
         "newer": changed(format_version=99),
         "other_format": changed(format="x"),
         "negative_step": changed(step=-1),
@@ -630,6 +634,7 @@ TARGETS = {function.__name__: function
                             starters_agent_order, model_stats_hugging_face,
                             rendezvous_records, rendezvous_http_reply,
                             planner_deepspeed_file, planner_cluster_spec, topology_kernel_file)}
+TARGETS |= corpus_of_checkpoints.TARGETS
 
 # Inputs that their target takes for what they should be; all others it refuses, wholly or from some place on.
 ACCEPTED = {
@@ -639,7 +644,7 @@ ACCEPTED = {
     "data_formats_idx": "images labels empty_array",
     "data_formats_cifar": "cifar10 cifar10-half cifar100 empty",
     "checkpoint_format_safetensors": "two_tensors scalar_and_empty no_tensor",
-    "checkpoint_format_manifest": "whole no_tensor two_pieces",
+    "checkpoint_format_manifest": "whole no_tensor two_pieces version_1",
     "comm_records_flight_file": "four_records no_record being_written messages many_groups control_characters"
                                 " no_end_of_text huge_count huge_world",
     "comm_control_frame": "conversation long_text",
@@ -660,7 +665,7 @@ ACCEPTED = {
                               " dotted",
     "planner_cluster_spec": "spec spec_with_link one_host file device_alone most",
     "topology_kernel_file": "whole whole-short one_rank zero_times endless",
-}
+} | corpus_of_checkpoints.ACCEPTED
 
 
 def targets_in_tree():

@@ -20,7 +20,7 @@ readonly CUDA_WHEELS=('nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*')
 readonly GPU_WHEELS=('cuda-toolkit[cublas,cufft,cufile,curand,cusolver,cusparse,nvjitlink,nvrtc]==13.0.2'
   'nvidia-cudnn-cu13==9.19.0.56' 'nvidia-cusparselt-cu13==0.8.0' 'nvidia-nccl-cu13==2.28.9'
   'nvidia-nvshmem-cu13==3.4.5')
-readonly ORACLE_WHEELS=("torch==${TORCH_VERSION}" safetensors numpy)
+readonly ORACLE_WHEELS=("torch==${TORCH_VERSION}" safetensors numpy 'transformers>=4.57,<6')
 readonly DEPS="${LOCKSTEP_DEPS:-${HOME:?set HOME or LOCKSTEP_DEPS}/.cache/lockstep}"
 readonly LIBTORCH="${DEPS}/libtorch-${TORCH_VERSION}"
 readonly GPU_STAMP="${LIBTORCH}/nvidia/lockstep-complete"
@@ -171,7 +171,7 @@ install_cuda() {
 
 # A virtual environment holds its own path, so it is made in place; the stamp says that it is complete.
 install_oracles() {
-  local stamp="${ORACLE_VENV}/lockstep-complete" import='import torch, safetensors, numpy'
+  local stamp="${ORACLE_VENV}/lockstep-complete" import='import torch, safetensors, numpy, transformers'
   [[ -e "${stamp}" ]] && return
   if [[ -x "${ORACLE_VENV}/bin/python" ]] &&
     "${ORACLE_VENV}/bin/python" -c "${import}; assert torch.__version__.startswith('${TORCH_VERSION}')" \

@@ -71,6 +71,9 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "on "
      "this host (RUN.toml, --set, --nproc-per-node) or of a model on named devices (--model, "
      "--params, --gpus, --gpu, --cluster and what belongs to them). Keep one of the two."},
+    {"LS-1021", "words or flags that `ckpt` cannot take",
+     "The command needs a path more or less, or a flag is of another format than the one that is "
+     "written. `lockstep ckpt convert --help` and its like have examples."},
     {"LS-1031", "run directory in use",
      "One job at a time may work in a run directory or in the folder that checkpoint.dir names: "
      "two "

@@ -35,6 +35,38 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-5008", "checkpoint beyond the data",
      "The checkpoint stands at a sample of its epoch that the data set does not have: it was saved "
      "with more data. Resume with the data it was saved with, or train anew with --resume none."},
+    {"LS-5012", "not a PyTorch file that can be read",
+     "The file is cut off, compressed, big-endian, of the form before PyTorch 1.6, or something "
+     "else "
+     "that only has the name: a web page, zeros, a pointer of git-lfs. The message says which. "
+     "Nothing was taken from it."},
+    {"LS-5013", "pickle asks for what is not allowed",
+     "A PyTorch file describes its tensors by a pickle, which can name any code. lockstep executes "
+     "none of it: it builds plain values from a short list of names (docs/formats/foreign.md) and "
+     "refuses the file for any other. Where the file was made, save the tensors alone, as "
+     "safetensors say."},
+    {"LS-5014", "names that are not the model's",
+     "No tensor of the checkpoint has a name of the model, or names could be stripped in two ways "
+     "that differ. The message says what would make them fit; --strip takes prefixes off."},
+    {"LS-5015", "names that are not of this family",
+     "The table of names of a model family does not fit the tensors: one is missing that another "
+     "needs, or a shape differs. The message names it."},
+    {"LS-5016", "tag unknown, taken or badly named",
+     "Tags are names for checkpoints, of letters, digits and ._-. `lockstep ckpt tag list` shows "
+     "them; --replace gives a name anew."},
+    {"LS-5017", "tagged checkpoint changed",
+     "A file of the checkpoint is missing, or is not what it was when the tag was made. Restore "
+     "it, "
+     "or tag the checkpoint anew if it is meant to be so."},
+    {"LS-5018", "checkpoint folder that ranks do not share",
+     "Every rank writes its own part of a checkpoint into one folder, and a rank does not see the "
+     "folder that rank 0 made. checkpoint.dir must lie on a file system that every host mounts."},
+    {"LS-5019", "checkpoint format that is not read or written",
+     "This version of lockstep does not read, or does not write, checkpoints of that format. The "
+     "message says what it can do instead."},
+    {"LS-5020", "folder of another framework that does not add up",
+     "A file of the checkpoint is missing, or its parts do not make the whole tensors that its "
+     "description promises. The message names file and tensor. Nothing was taken from it."},
     {"LS-6001", "model size out of range",
      "A number in [model], or in the description of a model, is too small for any model of that "
      "family "

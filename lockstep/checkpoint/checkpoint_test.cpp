@@ -5,14 +5,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/agree.h"
+#include "lockstep/checkpoint/async_saver.h"
 #include "lockstep/checkpoint/format/step_reader.h"
 #include "tests/support/problem_of.h"
 #include "tests/support/rank_processes.h"
@@ -331,6 +335,63 @@ TEST(Checkpoint, WhatOneRankHasAndNoneSharesIsWrittenByThatRank) {
     for (std::size_t i = 0; i < 3; ++i) {
       EXPECT_EQ(manifest.tensors[i].pieces.at(0).file,
                 "model-0000" + std::to_string(i + 1) + "-of-00003.safetensors");
+    }
+  });
+}
+
+TEST(AsyncSaver, WritesTheStateOfTheMomentWhileItChanges) {
+  test::run_ranks(2, [&](comm::Group& group) {
+    const SharedFolder shared(group);
+    const auto behind = test::join_another(group, "behind");
+    TrainState state = filled(5);
+    const TrainState expected = filled(5);
+    AsyncSaver saver(*behind, shared.path(), 0);
+    EXPECT_TRUE(saver.save(state, {}, group).empty());
+    for (StateEntry& entry : state.entries) entry.tensor.zero_();  // training goes on
+    const auto outcomes = saver.finish();
+    ASSERT_EQ(outcomes.size(), 1U);
+    EXPECT_EQ(outcomes[0].step, 5);
+    EXPECT_FALSE(outcomes[0].fault.has_value());
+    TrainState loaded = filled(6);
+    (void)load(loaded, shared.path() / "step-5", group);
+    EXPECT_EQ(state_sha256(loaded), state_sha256(expected));
+  });
+}
+
+/// All but the last one may still be under way when the next begins.
+TEST(AsyncSaver, TellsAllRanksOfTheSameSavesHoweverFastTheyAre) {
+  test::run_ranks(3, [&](comm::Group& group) {
+    const SharedFolder shared(group);
+    const auto behind = test::join_another(group, "behind");
+    AsyncSaver saver(*behind, shared.path(), 2);
+    std::vector<std::int64_t> told;
+    const auto hear = [&](const std::vector<SaveOutcome>& outcomes) {
+      for (const SaveOutcome& one : outcomes) told.push_back(one.step);
+    };
+    for (std::int64_t step = 1; step <= 6; ++step) {
+      hear(saver.save(filled(step), {}, group));
+      EXPECT_EQ(told.size(), static_cast<std::size_t>(std::max<std::int64_t>(0, step - 2)));
+      if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    hear(saver.finish());
+    EXPECT_EQ(told, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ(complete_steps(shared.path()).size(), 2U);
+    EXPECT_TRUE(saver.finish().empty());
+  });
+}
+
+TEST(AsyncSaver, AFullDiskIsAnOutcomeAndLaterSavesAreTried) {
+  test::run_ranks(2, [&](comm::Group& group) {
+    const SharedFolder shared(group);
+    const auto behind = test::join_another(group, "behind");
+    AsyncSaver nowhere(*behind, "/proc/none", 0);
+    EXPECT_TRUE(nowhere.save(filled(5), {}, group).empty());
+    EXPECT_TRUE(nowhere.save(filled(6), {}, group).empty());
+    const auto outcomes = nowhere.finish();
+    ASSERT_EQ(outcomes.size(), 2U);
+    for (const SaveOutcome& one : outcomes) {
+      ASSERT_TRUE(one.fault.has_value());
+      EXPECT_EQ(one.fault->code, "LS-5002");
     }
   });
 }

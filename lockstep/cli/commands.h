@@ -11,6 +11,13 @@ namespace lockstep::cli {
 [[nodiscard]] Command bench_scaling_command();
 [[nodiscard]] Command bench_kernels_command();
 [[nodiscard]] Command doctor_watch_command();
+[[nodiscard]] Command ckpt_list_command();
+[[nodiscard]] Command ckpt_inspect_command();
+[[nodiscard]] Command ckpt_verify_command();
+[[nodiscard]] Command ckpt_convert_command();
+[[nodiscard]] Command ckpt_reshard_command();
+[[nodiscard]] Command ckpt_diff_command();
+[[nodiscard]] Command ckpt_tag_command();
 [[nodiscard]] Command submit_command();
 [[nodiscard]] Command completion_command();
 [[nodiscard]] Command help_command();

@@ -138,10 +138,11 @@ TEST(NextWords, AreLinesForTheScripts) {
 // A flag whose values completion knows nothing about is one that takes a number or free text.
 TEST(NextWords, EveryFlagValueIsKnownOrFree) {
   const std::set<std::string_view> free{
-      "HOST",       "T",         "X",         "N,N,...",       "BYTES,...", "PORT",  "N",
-      "N|MIN:MAX",  "HOST:PORT", "NAME",      "KEY=VALUE,...", "STREAMS",   "N,...", "WORD,...",
-      "HOST:N,...", "SECONDS",   "FIELD,...", "PATH",          "LIMIT",     "IMAGE", "NUMBER",
-      "NAME|FILE",  "SPEC|FILE", "DURATION",  "BYTES"};
+      "HOST",  "T",         "X",          "N,N,...",    "BYTES,...",     "PORT",
+      "N",     "N|MIN:MAX", "HOST:PORT",  "NAME",       "KEY=VALUE,...", "STREAMS",
+      "N,...", "WORD,...",  "HOST:N,...", "SECONDS",    "FIELD,...",     "PATH",
+      "LIMIT", "IMAGE",     "NUMBER",     "NAME|FILE",  "SPEC|FILE",     "DURATION",
+      "BYTES", "PATTERN",   "SIZE",       "PREFIX,...", "TEXT"};
   for (const Command& command : commands()) {
     for (const Flag& flag : command.flags) {
       const bool is_number = flag.type != ValueType::text;

@@ -148,7 +148,7 @@ TEST(Help, FindsCodesInAnyCaseNamesTheNearestAndListsAll) {
   const Ran ran = run({"help", "LS-9999"});
   EXPECT_EQ(ran.exit, Exit::usage);
   EXPECT_THAT(ran.err, HasSubstr("the nearest: LS-9"));
-  EXPECT_THAT(run({"help", "LS-1021"}).err, HasSubstr("LS-1020 and LS-"));
+  EXPECT_THAT(run({"help", "LS-1022"}).err, HasSubstr("LS-1021 and LS-"));
   const std::string all = run({"help", "errors"}).out;
   EXPECT_THAT(all, HasSubstr("LS-1003  unknown configuration key"));
   EXPECT_THAT(all, HasSubstr("LS-9001"));

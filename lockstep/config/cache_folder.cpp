@@ -19,4 +19,13 @@ std::string cache_folder() {
   return home.empty() ? "" : home + "/.cache/lockstep";
 }
 
+std::string tags_folder() {
+  if (const std::string own = environment("LOCKSTEP_TAGS"); !own.empty()) return own;
+  if (const std::string all = environment("XDG_DATA_HOME"); !all.empty()) {
+    return all + "/lockstep/tags";
+  }
+  const std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.local/share/lockstep/tags";
+}
+
 }  // namespace lockstep::config

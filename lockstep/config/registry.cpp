@@ -352,6 +352,10 @@ constexpr auto kOthers = std::to_array<Option>({
     row<&R::checkpoint, &CheckpointSection::keep>("checkpoint.keep", "newest checkpoints kept",
                                                   "Older ones are deleted after a good save.",
                                                   {.range = at_least(1, 1'000'000)}),
+    row<&R::checkpoint, &CheckpointSection::async>(
+        "checkpoint.async", "whether checkpoints are written behind the training",
+        "Each rank copies what it writes of the state, a share of it, and training goes on while "
+        "the copy is written. A save waits only where two others are still being written."),
     row<&R::checkpoint, &CheckpointSection::dir>(
         "checkpoint.dir", "folder of the checkpoints; empty = checkpoints/ in the run folder", ""),
     row<&R::recovery, &RecoverySection::on_nan>(

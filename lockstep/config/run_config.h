@@ -109,7 +109,8 @@ struct ParallelSection {
 struct CheckpointSection {
   std::int64_t every = 0;  // steps; 0 = only when stopped on request
   int keep = 2;
-  std::string dir;  // empty = RUN_DIR/checkpoints
+  bool async = false;  // written behind the training, from a copy in memory
+  std::string dir;     // empty = RUN_DIR/checkpoints
 };
 
 struct RecoverySection {

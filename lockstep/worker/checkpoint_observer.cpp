@@ -21,40 +21,69 @@ constexpr const char* kOtherModel = "LS-5006";
 }  // namespace
 
 CheckpointObserver::CheckpointObserver(const planner::Job& job, comm::Group& world,
-                                       ReportSink* sink, comm::FlightRecorder* flight)
-    : job_(job), world_(world), sink_(sink), flight_(flight), dir_(rundir::checkpoints_dir(job)) {}
+                                       ReportSink* sink, comm::FlightRecorder* flight,
+                                       comm::Group* behind)
+    : job_(job), world_(world), sink_(sink), flight_(flight), dir_(rundir::checkpoints_dir(job)) {
+  if (behind != nullptr) saver_.emplace(*behind, dir_, job.config.checkpoint.keep);
+}
 
 engine::Answer CheckpointObserver::on_step(const engine::StepReport& report,
                                            const engine::TrainState& state) {
   const std::int64_t every = job_.config.checkpoint.every;
-  if (every > 0 && !report.skipped && state.step % every == 0) save_or_warn(state);
+  const bool is_due = every > 0 && !report.skipped && state.step % every == 0;
+  if (is_due) saver_ ? save_behind(state) : save_or_warn(state);
   return engine::Answer::go_on;
 }
 
 /// A full or failing disk does not end training at once: the checkpoints of before are intact. All
 /// ranks get the same error, so all count alike.
 void CheckpointObserver::save_or_warn(const engine::TrainState& state) {
-  constexpr int kMostFailedSaves = 3;
   try {
     save(state);
   } catch (const EnvironmentFault& fault) {
-    if (++failed_saves_ >= kMostFailedSaves) throw;
-    note("checkpoint not saved, training goes on: " + fault.problems().front().what);
+    settle({{state.step, fault.problems().front()}});
   }
 }
 
-void CheckpointObserver::save(const engine::TrainState& state) {
-  if (saved_step_ == state.step) return;
+void CheckpointObserver::save_behind(const engine::TrainState& state) {
   comm::set_phase(flight_, comm::Phase::checkpoint);
+  settle(saver_->save(state, save_info(), world_));
+}
+
+void CheckpointObserver::settle(const std::vector<checkpoint::SaveOutcome>& outcomes) {
+  constexpr int kMostFailedSaves = 3;
+  for (const checkpoint::SaveOutcome& outcome : outcomes) {
+    if (!outcome.fault) {
+      saved_step_ = outcome.step;
+      failed_saves_ = 0;
+      note("checkpoint saved at step " + std::to_string(outcome.step));
+      continue;
+    }
+    if (++failed_saves_ >= kMostFailedSaves) throw EnvironmentFault(*outcome.fault);
+    note("checkpoint not saved, training goes on: " + outcome.fault->what);
+  }
+}
+
+/// Before anything else touches the folder of the checkpoints.
+void CheckpointObserver::end_saves() {
+  if (saver_) settle(saver_->finish());
+}
+
+checkpoint::SaveInfo CheckpointObserver::save_info() const {
   checkpoint::SaveInfo info;
   info.config_json = config::to_json_text(planner::with_found_batch(job_.config, job_.plan));
   info.config_hash = config::config_hash(job_.config);
   info.seed = job_.config.run.seed;
   info.layout = "data=" + std::to_string(job_.plan.batch.data_ranks);
-  checkpoint::save(state, dir_, info, world_, job_.config.checkpoint.keep);
-  saved_step_ = state.step;
-  failed_saves_ = 0;
-  note("checkpoint saved at step " + std::to_string(state.step));
+  return info;
+}
+
+void CheckpointObserver::save(const engine::TrainState& state) {
+  end_saves();
+  if (saved_step_ == state.step) return;
+  comm::set_phase(flight_, comm::Phase::checkpoint);
+  checkpoint::save(state, dir_, save_info(), world_, job_.config.checkpoint.keep);
+  settle({{state.step, {}}});
 }
 
 rundir::StartPoint CheckpointObserver::resume(engine::TrainState& state) {
@@ -69,6 +98,7 @@ rundir::StartPoint CheckpointObserver::resume(engine::TrainState& state) {
 }
 
 bool CheckpointObserver::restore(engine::TrainState& state) {
+  end_saves();
   return load_newest(state).has_value();
 }
 

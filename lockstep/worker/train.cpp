@@ -147,7 +147,10 @@ class TrainJob {
   }
 
   Exit train(engine::Trainer& trainer, const data::Sampler& sampler) {
-    CheckpointObserver checkpoint(job_, *world_, sink_ ? &*sink_ : nullptr, flight_.get());
+    const std::unique_ptr<comm::Group> behind =
+        job_.config.checkpoint.async ? comm::join_beside_world(env_, "checkpoints") : nullptr;
+    CheckpointObserver checkpoint(job_, *world_, sink_ ? &*sink_ : nullptr, flight_.get(),
+                                  behind.get());
     const rundir::StartPoint start = checkpoint.resume(trainer.state());
     if (start.checkpoint) {
       check_position(trainer.state(), sampler, *start.checkpoint);

@@ -135,6 +135,35 @@ TEST_P(SameNumbers, AKillInsideAnAccumulationChangesNothing) {
   EXPECT_EQ(train(1, run_dir), whole);
 }
 
+/// Steps change the state while copies of it are written; a kill may find one half written.
+TEST_P(SameNumbers, SavesBehindTheTrainingHoldTheStateOfTheirStep) {
+  const std::vector<std::string> behind{"--set", "checkpoint.async=true"};
+  const std::string whole = train(1, folder_ / "whole");
+  EXPECT_EQ(train(2, folder_ / "behind", behind), whole);
+  for (const int step : {31, 50}) {
+    const std::string step_name = "/checkpoints/step-" + std::to_string(step);
+    const std::string run_dir = folder_ / ("from-" + std::to_string(step));
+    EXPECT_EQ(train(1, run_dir,
+                    {"--resume", (folder_ / "behind") + step_name, "--set", "checkpoint.every=0"}),
+              whole)
+        << step;
+  }
+  const std::string run_dir = folder_ / "killed";
+  {
+    std::vector<std::string> argv = command(2, run_dir);
+    argv.insert(argv.end(), behind.begin(), behind.end());
+    RunningProgram running(argv);
+    const auto seven_steps = [&] {
+      const std::string events = read_file(run_dir + "/events.jsonl");
+      return std::count(events.begin(), events.end(), '\n') >= 7;
+    };
+    ASSERT_TRUE(eventually(seven_steps, std::chrono::milliseconds(1))) << running.err_so_far();
+    running.send_signal(SIGKILL);
+    EXPECT_EQ(running.wait().signal, SIGKILL);
+  }
+  EXPECT_EQ(train(4, run_dir, behind), whole);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, SameNumbers, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 

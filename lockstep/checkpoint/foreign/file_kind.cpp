@@ -8,7 +8,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-using namespace std::string_view_literals;
+using std::string_view_literals::operator""sv;
 
 constexpr std::size_t kHeadBytes = 512;
 constexpr std::size_t kTarMagicAt = 257;

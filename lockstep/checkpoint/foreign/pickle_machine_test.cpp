@@ -14,7 +14,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-using namespace std::string_literals;
+using std::string_literals::operator""s;
 using ::testing::HasSubstr;
 
 const PickleGlobals& globals() {

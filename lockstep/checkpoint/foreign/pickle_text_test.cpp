@@ -8,7 +8,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-using namespace std::string_literals;
+using std::string_literals::operator""s;
 
 TEST(PickleText, OnlyWhatTheStandardAllowsIsUtf8) {
   for (const auto& good :

@@ -12,7 +12,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-using namespace std::string_literals;
+using std::string_literals::operator""s;
 using made::ZipPart;
 using ::testing::HasSubstr;
 

@@ -249,6 +249,14 @@ void add_check(MemoryPlan& memory, const Setting& setting, const ParallelPlan& p
   }
 }
 
+/// The copy of its share that a rank writes behind the training (checkpoint.async).
+Saturated saved_copy_bytes(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
+  const config::CheckpointSection& checkpoint = setting.config.checkpoint;
+  if (!checkpoint.async || checkpoint.every == 0) return 0;
+  return (s.flat * (1 + moments(setting.config.optimizer)) + s.buffer_floats) * kFp32Bytes /
+         plan.batch.data_ranks;
+}
+
 MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Sizes& s) {
   const Saturated state_bytes = padded(s.flat, kChunkElements) * kFp32Bytes;
   const Saturated batches =
@@ -263,10 +271,10 @@ MemoryPlan memory_of(const Setting& setting, const ParallelPlan& plan, const Siz
       (state_bytes * (moments(setting.config.optimizer) + (s.narrow ? 1 : 0))).value();
   memory.activations = peak_activation_bytes(setting.model, plan.batch.micro_batch, s).value();
   add_check(memory, setting, plan, s);
-  memory.buffers =
-      (s.buffer_floats * kFp32Bytes * 2 +
-       batches * plan.batch.micro_batch * setting.model.input_bytes_per_sample + setting.data_bytes)
-          .value();
+  memory.buffers = (s.buffer_floats * kFp32Bytes * 2 +
+                    batches * plan.batch.micro_batch * setting.model.input_bytes_per_sample +
+                    setting.data_bytes + saved_copy_bytes(setting, plan, s))
+                       .value();
   memory.communication = staging_bytes(plan, s).value();
   memory.runtime =
       (runtime_bytes(memory, setting.model, s) + shared_gradient_bytes(setting, plan, s)).value();
