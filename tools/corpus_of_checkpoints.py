@@ -58,7 +58,7 @@ def checkpoint_foreign_pickle_machine():
         "eval": b"\x80\x02cbuiltins\neval\n" + word("1") + b"\x85R.",
         "getattr": b"\x80\x02cbuiltins\ngetattr\nN" + word("x") + b"\x86R.",
         "inst": b"(ios\nsystem\n.",
-        "setstate": b"\x80\x02ccollections\nOrderedDict\n)R}" + word("__setstate__") + b"Nsb.",
+        "setstate": b"\x80\x02}}" + word("__setstate__") + b"Nsb.",
         "no_stop": b"\x80\x02]",
         "empty_stack": b"\x80\x02R.",
         "no_memo": b"\x80\x02h\x05.",

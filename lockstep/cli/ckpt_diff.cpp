@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "lockstep/base/units.h"
+#include "lockstep/checkpoint/names/prefixes.h"
+#include "lockstep/checkpoint/names/rename.h"
 #include "lockstep/checkpoint/tools/diff.h"
 #include "lockstep/cli/ckpt_common.h"
 #include "lockstep/cli/commands.h"
@@ -35,6 +37,7 @@ constexpr auto kExamples = std::to_array<Example>({
 struct Verdict {
   CheckpointDiff diff;  // what counts as different
   std::size_t compared = 0;
+  std::string hint{};  // what would make names common where none is
   [[nodiscard]] bool is_same() const {
     return diff.only_in_a.empty() && diff.only_in_b.empty() && diff.forms.empty() &&
            diff.tensors.empty();
@@ -53,13 +56,27 @@ bool is_granted(const FormDiff& form, std::optional<double> tolerance) {
 }
 
 Verdict verdict_of(CheckpointDiff diff, std::optional<double> tolerance) {
-  Verdict verdict{std::move(diff)};
+  Verdict verdict{std::move(diff), 0, ""};
   verdict.compared = verdict.diff.tensors.size();
   std::erase_if(verdict.diff.tensors,
                 [&](const TensorDiff& tensor) { return is_within(tensor, tolerance); });
   std::erase_if(verdict.diff.forms,
                 [&](const FormDiff& form) { return is_granted(form, tolerance); });
   return verdict;
+}
+
+/// "did you mean to strip `model.` from the names of a.pt?"; empty when some names are common.
+std::string hint_of(const CheckpointDiff& diff, const checkpoint::OpenCheckpoint& a,
+                    const checkpoint::OpenCheckpoint& b) {
+  if (!diff.tensors.empty() || !diff.forms.empty()) return "";
+  const auto names_a = names_of(*a.source);
+  const auto names_b = names_of(*b.source);
+  if (names_a.empty() || names_b.empty()) return "";
+  const checkpoint::PrefixHint hint = checkpoint::find_prefix_hint(names_a, names_b);
+  if (hint.prefix.empty()) return "";
+  return "did you mean to strip `" + hint.prefix + "` from the names of " +
+         (hint.add ? b : a).path.string() + "? `lockstep ckpt convert IN OUT --strip " +
+         hint.prefix + "` does";
 }
 
 ordered_json to_json(const Verdict& verdict) {
@@ -86,7 +103,8 @@ ordered_json to_json(const Verdict& verdict) {
           {"only_in_a", verdict.diff.only_in_a},
           {"only_in_b", verdict.diff.only_in_b},
           {"forms", forms},
-          {"tensors", tensors}};
+          {"tensors", tensors},
+          {"hint", verdict.hint}};
 }
 
 std::string table_of(const std::vector<TensorDiff>& tensors, const Context& context) {
@@ -131,6 +149,9 @@ void print(const Verdict& verdict, const Args& args, const Context& context) {
     const bool is_near = args.has("--tolerance");
     context.out << "the same: " << counted(all, "tensor")
                 << (is_near ? " within " + args.text("--tolerance") : ", bit for bit") << "\n";
+  } else if (all == 0) {
+    context.out << "different: no tensor is in both\n";
+    if (!verdict.hint.empty()) context.out << "  " << shown(verdict.hint, context) << "\n";
   } else {
     context.out << "different: "
                 << format_count(static_cast<std::int64_t>(verdict.diff.tensors.size())) << " of "
@@ -153,9 +174,11 @@ Exit run(const Args& args, const Context& context) {
   std::optional<WorkLine> line;
   line.emplace(context, "comparing");
   options.progress = [&](std::uint64_t done, std::uint64_t all) { line->show(done, all); };
-  const Verdict verdict =
-      verdict_of(checkpoint::diff(*a.source, *b.source, options), args.number("--tolerance"));
+  CheckpointDiff diff = checkpoint::diff(*a.source, *b.source, options);
   line.reset();
+  std::string hint = hint_of(diff, a, b);
+  Verdict verdict = verdict_of(std::move(diff), args.number("--tolerance"));
+  verdict.hint = std::move(hint);
   if (context.json) {
     context.out << to_line(to_json(verdict)) << std::endl;
   } else {
@@ -179,7 +202,7 @@ Command ckpt_diff_command() {
       .flags = kFlags,
       .json =
           "same, compared, only_in_a, only_in_b, forms (other types or shapes), tensors that "
-          "differ (name, elements, differing, nan_on_one_side, max_abs, mean_abs, max_rel). "
+          "differ (name, elements, differing, nan_on_one_side, max_abs, mean_abs, max_rel), hint. "
           "Numbers that are not finite are null.",
       .run = run,
       .check = check};

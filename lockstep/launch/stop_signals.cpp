@@ -8,9 +8,11 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "lockstep/base/limits.h"
 #include "lockstep/topology/proc_text.h"
@@ -78,15 +80,29 @@ std::optional<int> StopSignals::next_in(const Pipe& pipe) {
   return number;
 }
 
+namespace {
+
+/// Whether the signal is in a set of /proc/PID/status, which has them in hexadecimal (proc(5)).
+bool is_in(std::string_view status, std::string_view key, int number) {
+  const std::string_view digits = field(status, key);
+  std::uint64_t mask = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), mask, 16);
+  return (mask >> static_cast<unsigned>(number - 1) & 1U) != 0;
+}
+
+}  // namespace
+
+/// Who waits for a signal keeps it blocked; a shell blocks all of them for the moment in which it
+/// starts a program.
 bool is_awaited(int pid, int number) {
-  const std::string status = read_small_file("/proc/" + std::to_string(pid) + "/status");
-  for (const std::string_view key : {"SigCgt:", "SigBlk:", "SigIgn:"}) {  // proc(5): hexadecimal
-    const std::string_view digits = field(status, key);
-    std::uint64_t mask = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), mask, 16);
-    if ((mask >> static_cast<unsigned>(number - 1) & 1U) != 0) return true;
+  constexpr int kLooks = 10;
+  for (int look = 0; look < kLooks; ++look) {
+    const std::string status = read_small_file("/proc/" + std::to_string(pid) + "/status");
+    if (is_in(status, "SigCgt:", number) || is_in(status, "SigIgn:", number)) return true;
+    if (!is_in(status, "SigBlk:", number)) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return false;
+  return true;
 }
 
 }  // namespace lockstep::launch

@@ -390,6 +390,18 @@ TEST(CkptDiff, SaysWhatDiffersAndByHowMuch) {
   EXPECT_EQ(ckpt({"diff", a, a}).exit_code, 0);
 }
 
+// C12, where nothing at all is common.
+TEST(CkptDiff, SaysWhatWouldMakeNamesCommon) {
+  const TemporaryFolder folder;
+  const std::string a = write_safetensors(folder, "a.safetensors", {{"model.fc.w", "F32", {3}}});
+  const std::string b = write_safetensors(folder, "b.safetensors", {{"fc.w", "F32", {3}}});
+  for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
+    EXPECT_THAT(answered({"diff", one, other}, 1).at("hint").get<std::string>(),
+                HasSubstr("strip `model.` from the names of " + a));
+    EXPECT_THAT(ckpt({"diff", one, other}).out, HasSubstr("no tensor is in both"));
+  }
+}
+
 TEST(CkptTag, NamesACheckpointAndNoticesThatItChanged) {
   const TemporaryFolder folder;
   const std::string step = write_step(folder, "run/checkpoints", 40);

@@ -228,6 +228,35 @@ TEST_F(DeepSpeedFolderTest, ThePartitionOfARankMayHoldSeveralParametersAndOneMay
   EXPECT_THAT(read(opened, "z"), ElementsAre(5));
 }
 
+TEST_F(DeepSpeedFolderTest, StateAsElasticCheckpointsAndBf16HaveItIsRead) {
+  File file;
+  const Texts inner{
+      {"partition_count", made::list({made::integer(1)})},
+      {"single_partition_of_fp32_groups", made::list({file.flat({1, 2, 3, 4, 5, 6, 7})})},
+      {"base_optimizer_state",
+       made::list({made::dict({{"exp_avg", file.flat({9, 8, 7, 6, 5, 4, 3})},
+                               {"step", made::integer(3)},
+                               {"coefficient", made::text("x")}})})}};
+  write_optimizer(0, file.of(made::dict({{"optimizer_state_dict", made::dict(inner)}})));
+  File model;
+  write("mp_rank_00_model_states.pt", model_file(model, kShapes));
+  const auto opened = source();
+  EXPECT_THAT(read(opened, "b"), ElementsAre(5, 6, 7));
+  EXPECT_THAT(read(opened, "b/exp_avg"), ElementsAre(5, 4, 3));
+  EXPECT_EQ(opened.facts().at("zero_stage"), "1");
+  EXPECT_EQ(opened.facts().at("optimizer.0.step"), "3");
+  ASSERT_EQ(opened.skipped().size(), 1U);
+  EXPECT_EQ(opened.skipped()[0].name, "optimizer.0.coefficient");
+}
+
+TEST_F(DeepSpeedFolderTest, WeightsWithoutOptimizerStateAreReadAlone) {
+  write_optimizer(0, zero_3_file({{{1, 2, 5, 6}}, {}}, 2));
+  write_optimizer(1, zero_3_file({{{3, 4, 7, 0}}, {}}, 2));
+  File file;
+  write("zero_pp_rank_0_mp_rank_00_model_states.pt", model_file(file, kShapes));
+  EXPECT_THAT(names_of(source()), ElementsAre("a", "b"));
+}
+
 TEST_F(DeepSpeedFolderTest, GroupsAreMergedEachByItself) {
   write_optimizer(0, zero_2_file({{{1, 2}, {5}}, {{1, 2}, {5}}}, 2));
   write_optimizer(1, zero_2_file({{{3, 4}, {6}}, {{3, 4}, {6}}}, 2));

@@ -8,6 +8,7 @@
 
 #include "lockstep/checkpoint/foreign/pickle_stack.h"
 #include "lockstep/checkpoint/foreign/pickle_text.h"
+#include "lockstep/checkpoint/format/utf8.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -16,9 +17,9 @@ constexpr std::uint64_t kMaxNumberBytes = 1024;
 constexpr unsigned kMaxProtocol = 5;
 
 const std::map<std::string_view, std::string_view>& modules_of_python_2() {
-  static const std::map<std::string_view, std::string_view> kModules{{"__builtin__", "builtins"},
-                                                                     {"copy_reg", "copyreg"}};
-  return kModules;
+  static const std::map<std::string_view, std::string_view> modules{{"__builtin__", "builtins"},
+                                                                    {"copy_reg", "copyreg"}};
+  return modules;
 }
 
 }  // namespace

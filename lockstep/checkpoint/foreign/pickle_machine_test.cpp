@@ -18,9 +18,9 @@ using std::string_literals::operator""s;
 using ::testing::HasSubstr;
 
 const PickleGlobals& globals() {
-  static const PickleGlobals kGlobals{{"collections.OrderedDict", "torch.Size", "torch.device"},
-                                      {"numpy.ndarray", "builtins.set"}};
-  return kGlobals;
+  static const PickleGlobals made_globals{{"collections.OrderedDict", "torch.Size", "torch.device"},
+                                          {"numpy.ndarray", "builtins.set"}};
+  return made_globals;
 }
 
 PickleTree read(const std::string& pickle) { return read_pickle(pickle, globals(), "x.pt"); }
@@ -163,7 +163,7 @@ TEST(PickleMachine, EveryProtocolUpToFiveIsRead) {
 
 // Names by which a pickle runs code when Python reads it.
 const std::vector<std::pair<std::string, std::string>>& evil_names() {
-  static const std::vector<std::pair<std::string, std::string>> kNames{
+  static const std::vector<std::pair<std::string, std::string>> names{
       {"os", "system"},
       {"posix", "system"},
       {"nt", "system"},
@@ -200,7 +200,7 @@ const std::vector<std::pair<std::string, std::string>>& evil_names() {
       {"collections", "OrderedDict.__init__"},
       {"os\0", "system"},
   };
-  return kNames;
+  return names;
 }
 
 /// Runs `work` in an empty folder. Nothing is left there, and nobody was started.

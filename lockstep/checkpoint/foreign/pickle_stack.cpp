@@ -1,6 +1,6 @@
 #include "lockstep/checkpoint/foreign/pickle_stack.h"
 
-#include "lockstep/checkpoint/foreign/pickle_text.h"
+#include "lockstep/checkpoint/format/utf8.h"
 
 namespace lockstep::checkpoint {
 namespace {

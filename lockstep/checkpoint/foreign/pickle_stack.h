@@ -1,5 +1,6 @@
 // The machine's memory: the values made so far, the stack, its marks and what was remembered.
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,17 +27,17 @@ class PickleStack {
   PickleValue* make(PickleKind kind);
   PickleValue* make_bool(bool value) {
     PickleValue* made = make(PickleKind::boolean);
-    made->number_.integer = value ? 1 : 0;
+    made->number_ = value ? 1 : 0;
     return made;
   }
   void push(PickleValue* value) { stack_.push_back(value); }
   void push_integer(std::int64_t number) {
     push(make(PickleKind::integer));
-    stack_.back()->number_.integer = number;
+    stack_.back()->number_ = number;
   }
   void push_real(double number) {
     push(make(PickleKind::real));
-    stack_.back()->number_.real = number;
+    stack_.back()->number_ = std::bit_cast<std::int64_t>(number);
   }
   /// \param text lies in the pickle or was given by keep(). A text must be UTF-8.
   void push_text(PickleKind kind, std::string_view text);

@@ -14,22 +14,6 @@ unsigned byte_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-/// Bytes of the character that begins with `first`; 0 when none does.
-std::size_t length_of(unsigned first) {
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return 2;
-  if (first >= 0xe0 && first <= 0xef) return 3;
-  return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
-}
-
-/// Whether the second byte rules out a longer form than needed, a surrogate, or more than U+10FFFF.
-bool second_fits(unsigned first, unsigned second) {
-  if (first == 0xe0) return second >= 0xa0;
-  if (first == 0xed) return second <= 0x9f;
-  if (first == 0xf0) return second >= 0x90;
-  return first != 0xf4 || second <= 0x8f;
-}
-
 void append_utf8(std::string& text, std::uint32_t code) {
   const auto put = [&text](std::uint32_t byte) { text += static_cast<char>(byte); };
   const auto tail = [](std::uint32_t bits) { return 0x80U | (bits & 0x3fU); };
@@ -81,20 +65,6 @@ std::pair<std::vector<std::uint8_t>, bool> magnitude(std::string_view little_end
 }
 
 }  // namespace
-
-bool is_utf8(std::string_view bytes) {
-  for (std::size_t at = 0; at < bytes.size();) {
-    const unsigned first = byte_at(bytes, at);
-    const std::size_t length = length_of(first);
-    if (length == 0 || length > bytes.size() - at) return false;
-    for (std::size_t i = 1; i < length; ++i) {
-      if ((byte_at(bytes, at + i) & 0xc0U) != 0x80) return false;
-    }
-    if (length > 1 && !second_fits(first, byte_at(bytes, at + 1))) return false;
-    at += length;
-  }
-  return true;
-}
 
 std::string decimal_of(std::string_view little_endian) {
   auto [bytes, negative] = magnitude(little_endian);

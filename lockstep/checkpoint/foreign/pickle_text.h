@@ -7,9 +7,6 @@
 
 namespace lockstep::checkpoint {
 
-/// Whether these bytes are UTF-8 as the Unicode standard has it: no surrogates, shortest forms.
-[[nodiscard]] bool is_utf8(std::string_view bytes);
-
 /// The digits of a little-endian two's complement number of any length; "" is 0. Takes time in
 /// the square of the length.
 [[nodiscard]] std::string decimal_of(std::string_view little_endian);

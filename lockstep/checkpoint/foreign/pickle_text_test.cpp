@@ -10,18 +10,6 @@ namespace {
 
 using std::string_literals::operator""s;
 
-TEST(PickleText, OnlyWhatTheStandardAllowsIsUtf8) {
-  for (const auto& good :
-       {""s, "abc"s, "\0"s, "é"s, "€"s, "😀"s, "\xed\x9f\xbf"s, "\xf4\x8f\xbf\xbf"s}) {
-    EXPECT_TRUE(is_utf8(good)) << good;
-  }
-  for (const auto& bad :
-       {"\x80"s, "\xc3"s, "\xc0\x80"s, "\xc1\xbf"s, "\xe0\x80\x80"s, "\xe2\x82"s, "\xed\xa0\x80"s,
-        "\xf0\x80\x80\x80"s, "\xf4\x90\x80\x80"s, "\xf5\x80\x80\x80"s, "\xff"s, "a\xc3z"s}) {
-    EXPECT_FALSE(is_utf8(bad)) << bad.size();
-  }
-}
-
 TEST(PickleText, NumbersOfAnyLengthGetTheirDigits) {
   EXPECT_EQ(decimal_of(""), "0");
   EXPECT_EQ(decimal_of("\0\0\0"s), "0");

@@ -1,6 +1,7 @@
 // What a pickle describes, as plain values. Nothing in it is ever called: a class or function is
 // its name, and what it would have made is an inert object of that name.
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,9 +50,9 @@ class PickleValue {
     return is(PickleKind::object) && global() == name;
   }
 
-  [[nodiscard]] bool boolean() const { return number_.integer != 0; }
-  [[nodiscard]] std::int64_t integer() const { return number_.integer; }
-  [[nodiscard]] double real() const { return number_.real; }
+  [[nodiscard]] bool boolean() const { return number_ != 0; }
+  [[nodiscard]] std::int64_t integer() const { return number_; }
+  [[nodiscard]] double real() const { return std::bit_cast<double>(number_); }
   /// Of text, bytes, big_integer, global and skipped; else empty.
   [[nodiscard]] std::string_view text() const { return text_; }
 
@@ -83,10 +84,7 @@ class PickleValue {
   PickleKind kind_;
   std::uint32_t index_ = 0;  // in the tree
   std::string_view text_;
-  union {
-    std::int64_t integer;
-    double real;
-  } number_{0};
+  std::int64_t number_ = 0;  // of a real its bits
   std::vector<const PickleValue*> items_;
   const PickleValue* args_ = nullptr;
   const PickleValue* state_ = nullptr;
@@ -97,6 +95,8 @@ class PickleValue {
 /// 65,536 steps and 4 a byte of the pickle.
 class PickleTree {
  public:
+  PickleTree(const PickleTree&) = delete;
+  PickleTree& operator=(const PickleTree&) = delete;
   PickleTree(PickleTree&&) noexcept;
   PickleTree& operator=(PickleTree&&) noexcept;
   ~PickleTree();

@@ -158,8 +158,8 @@ PickleGlobals make_globals() {
 }  // namespace
 
 const PickleGlobals& torch_globals() {
-  static const PickleGlobals kGlobals = make_globals();
-  return kGlobals;
+  static const PickleGlobals globals = make_globals();
+  return globals;
 }
 
 }  // namespace lockstep::checkpoint

@@ -26,11 +26,12 @@ TorchTensor unreadable_type(std::string_view dtype) {
                     ", which has no name in safetensors");
 }
 
+// NOLINTBEGIN(misc-no-recursion): no deeper than kMaxPickleDepth
 class Parser {
  public:
   Parser(const std::string& where, const std::string& name) : where_(where), name_(name) {}
 
-  std::optional<TorchTensor> tensor(const PickleValue& value) const {
+  [[nodiscard]] std::optional<TorchTensor> tensor(const PickleValue& value) const {
     if (!value.is(PickleKind::object)) return std::nullopt;
     const TorchRebuild* row = torch_rebuild(value.global());
     if (row == nullptr) return std::nullopt;
@@ -46,7 +47,7 @@ class Parser {
     if (!holds) fail(std::string("a tensor described by ") + what);
   }
 
-  TorchTensor made_by(const TorchRebuild& row, Items args) const {
+  [[nodiscard]] TorchTensor made_by(const TorchRebuild& row, Items args) const {
     switch (row.form) {
       case TorchForm::none:
         return unreadable(row.kind);
@@ -65,7 +66,7 @@ class Parser {
   }
 
   /// A tensor within the description of another.
-  TorchTensor inner(Items args) const {
+  [[nodiscard]] TorchTensor inner(Items args) const {
     need(!args.empty(), "nothing");
     if (args[0]->is(PickleKind::skipped)) return unreadable(args[0]->text());
     auto found = tensor(*args[0]);
@@ -73,13 +74,13 @@ class Parser {
     return *std::move(found);
   }
 
-  TorchTensor parameter(Items args) const {
+  [[nodiscard]] TorchTensor parameter(Items args) const {
     TorchTensor found = inner(args);
     found.view.parameter = true;
     return found;
   }
 
-  TorchTensor copied(Items args) const {
+  [[nodiscard]] TorchTensor copied(Items args) const {
     TorchTensor found = inner(args);
     need(args.size() >= 2, "no dtype");
     const TorchType* type = torch_type_of_dtype(name_in_torch(*args[1]));
@@ -89,7 +90,7 @@ class Parser {
     return found;
   }
 
-  TorchTensor typed(Items args) const {
+  [[nodiscard]] TorchTensor typed(Items args) const {
     need(args.size() >= 3 && args[2]->is(PickleKind::tuple), "too few arguments");
     if (args[0]->is(PickleKind::skipped)) return unreadable(args[0]->text());
     const std::string_view type = args[1]->text();
@@ -106,7 +107,7 @@ class Parser {
   }
 
   /// (storage, offset, size, stride) and, by the form, requires_grad, hooks, dtype, metadata.
-  TorchTensor viewed(TorchForm form, Items args) const {
+  [[nodiscard]] TorchTensor viewed(TorchForm form, Items args) const {
     need(args.size() >= (form == TorchForm::v3 ? 7 : 4), "too few arguments");
     TorchTensor found;
     const TorchType* type = set_storage(found, *args[0]);
@@ -137,11 +138,11 @@ class Parser {
 
   /// The conj or neg bit: the bytes in the file are not the values.
   static bool is_changed(const PickleValue& metadata) {
-    for (const char* key : {"conj", "neg"}) {
+    const auto is_set = [&](const char* key) {
       const PickleValue* bit = metadata.find(key);
-      if (bit != nullptr && bit->is(PickleKind::boolean) && bit->boolean()) return true;
-    }
-    return false;
+      return bit != nullptr && bit->is(PickleKind::boolean) && bit->boolean();
+    };
+    return is_set("conj") || is_set("neg");
   }
 
   /// ("storage", type, key, location, elements). \returns the type of its elements; nullptr: bytes.
@@ -172,6 +173,7 @@ class Parser {
   const std::string& where_;
   const std::string& name_;
 };
+// NOLINTEND(misc-no-recursion)
 
 }  // namespace
 
@@ -180,6 +182,7 @@ std::optional<TorchTensor> parse_torch_tensor(const PickleValue& value, const st
   return Parser(where, name).tensor(value);
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxPickleDepth
 std::optional<Shape> integers_of(const PickleValue& value) {
   if (value.is_object_of("torch.Size")) {
     const auto args = value.args()->items();

@@ -84,8 +84,9 @@ std::optional<std::string> device_text(std::span<const PickleValue* const> args)
 }
 
 /// One line for a value that is no tensor and holds none.
+// NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxPickleDepth
 std::optional<std::string> fact_text(const PickleValue& value) {
-  if (const auto scalar = scalar_text(value)) return scalar;
+  if (auto scalar = scalar_text(value)) return scalar;
   if (is_sequence(value)) return sequence_text(value);
   if (!value.is(PickleKind::object)) return std::nullopt;
   const auto args = value.args()->items();

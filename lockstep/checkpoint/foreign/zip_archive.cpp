@@ -9,9 +9,9 @@
 #include "lockstep/checkpoint/foreign/crc32.h"
 #include "lockstep/checkpoint/foreign/file_kind.h"
 #include "lockstep/checkpoint/foreign/not_torch.h"
-#include "lockstep/checkpoint/foreign/pickle_text.h"
 #include "lockstep/checkpoint/foreign/zip_cut.h"
 #include "lockstep/checkpoint/foreign/zip_records.h"
+#include "lockstep/checkpoint/format/utf8.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -220,7 +220,7 @@ class DirectoryReader {
 };
 
 std::string place_of(const InputFile& file, std::uint64_t begin, std::uint64_t length) {
-  const std::string path = file.path().string();
+  std::string path = file.path().string();
   if (begin == 0 && length == file.size_bytes()) return path;
   return path + ", archive at byte " + std::to_string(begin);
 }

@@ -39,9 +39,9 @@ class ZipArchiveTest : public ::testing::Test {
 };
 
 const std::vector<ZipPart>& three_parts() {
-  static const std::vector<ZipPart> kParts{
+  static const std::vector<ZipPart> parts{
       {"x/data.pkl", "pickle"}, {"x/data/0", std::string(100, 'a')}, {"x/data/1", ""}};
-  return kParts;
+  return parts;
 }
 
 std::string replaced(std::string bytes, std::size_t at, const std::string& by) {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "lockstep/checkpoint/foreign/pickle_text.h"
 #include "lockstep/checkpoint/foreign/zip_records.h"
+#include "lockstep/checkpoint/format/utf8.h"
 
 namespace lockstep::checkpoint {
 namespace {

@@ -6,9 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep::checkpoint {
-
-namespace zip {
+namespace lockstep::checkpoint::zip {
 
 inline constexpr std::string_view kLocalMark = "PK\3\4";        // header before an entry's bytes
 inline constexpr std::string_view kDescriptorMark = "PK\7\10";  // sizes after an entry's bytes
@@ -52,6 +50,4 @@ struct Record {
 /// Everything after the last entry. \param begin its offset.
 [[nodiscard]] std::string directory(std::span<const Record> records, std::uint64_t begin);
 
-}  // namespace zip
-
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::checkpoint::zip

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/foreign/dcp_folder.h"
+#include "lockstep/checkpoint/foreign/deepspeed_folder.h"
 #include "lockstep/checkpoint/foreign/torch_file.h"
 #include "lockstep/checkpoint/format/safetensors_source.h"
 #include "lockstep/checkpoint/format/step_folder.h"
@@ -35,20 +37,12 @@ OpenCheckpoint open_torch(const fs::path& path, const OpenOptions&) {
   return {std::make_unique<TorchFileSource>(path), path};
 }
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& what, const std::string& fix) {
-  throw BadData({"LS-5019", path.string(), what, fix});
+OpenCheckpoint open_dcp(const fs::path& path, const OpenOptions&) {
+  return {std::make_unique<DcpSource>(path), path};
 }
 
-OpenCheckpoint refuse_dcp(const fs::path& path, const OpenOptions&) {
-  refuse(path, "a folder of torch.distributed.checkpoint, which this version does not read yet",
-         "make one file of it where it was written: `python -m "
-         "torch.distributed.checkpoint.format_utils dcp_to_torch DIR OUT.pt`");
-}
-
-OpenCheckpoint refuse_deepspeed(const fs::path& path, const OpenOptions&) {
-  refuse(path, "a folder of DeepSpeed, which this version does not read yet",
-         "merge it with the zero_to_fp32.py that DeepSpeed left in the folder, with "
-         "--safe_serialization for safetensors");
+OpenCheckpoint open_deepspeed(const fs::path& path, const OpenOptions&) {
+  return {std::make_unique<DeepSpeedSource>(path), path};
 }
 
 /// How each kind is opened: a reader more is a line.
@@ -61,8 +55,8 @@ constexpr auto kOpeners = std::to_array<Opener>({
     {Kind::run, open_run},
     {Kind::safetensors, open_safetensors},
     {Kind::torch, open_torch},
-    {Kind::dcp, refuse_dcp},
-    {Kind::deepspeed, refuse_deepspeed},
+    {Kind::dcp, open_dcp},
+    {Kind::deepspeed, open_deepspeed},
 });
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/foreign/dcp_sink.h"
 #include "lockstep/checkpoint/foreign/torch_file_sink.h"
 #include "lockstep/checkpoint/format/safetensors_sink.h"
 #include "lockstep/checkpoint/format/step_sink.h"
@@ -116,6 +117,22 @@ Output torch_output(const fs::path& out, std::vector<StoredTensor> tensors,
   return output;
 }
 
+/// Its description goes first where it is replaced: without one a folder is no checkpoint.
+Output dcp_output(const fs::path& out, std::vector<StoredTensor> tensors, const OutputFacts& facts,
+                  const OutputOptions& options) {
+  std::error_code none;
+  if (is_there(out) && !fs::is_directory(out, none)) {
+    refuse(out, "is a file, and DCP writes a folder", "name a folder");
+  }
+  refuse_if_there(out / ".metadata", options);
+  fs::remove(out / ".metadata");
+  Output output{nullptr, "dcp", out, out};
+  make_folder(out);
+  if (!facts.facts.empty()) output.notes.emplace_back("the folder has no place for facts");
+  output.sink = std::make_unique<DcpSink>(out, std::move(tensors));
+  return output;
+}
+
 Output lockstep_output(const fs::path& out, std::vector<StoredTensor> tensors,
                        const OutputFacts& facts, const OutputOptions& options) {
   if (is_there(out / kManifestName)) {
@@ -145,6 +162,7 @@ struct Writer {
 constexpr auto kWriters = std::to_array<Writer>({
     {"safetensors", safetensors_output},
     {"torch", torch_output},
+    {"dcp", dcp_output},
     {"lockstep", lockstep_output},
 });
 
@@ -169,7 +187,7 @@ Output sink_for(const fs::path& out, std::vector<StoredTensor> tensors, const Ou
                                    [&](const Writer& row) { return row.format == format; });
   if (writer == kWriters.end()) {
     throw UsageError({{"LS-5019", out.string(), "this version does not write the format " + format,
-                       "use one of: safetensors, torch, lockstep"}});
+                       "use one of: safetensors, torch, dcp, lockstep"}});
   }
   if (options.max_shard_bytes > 0 && format != "safetensors") {
     refuse(out, "only safetensors come in shards, and this is " + format,

@@ -13,7 +13,7 @@
 
 namespace lockstep::checkpoint {
 
-/// "safetensors|torch|lockstep": the formats that are written.
+/// "safetensors|torch|dcp|lockstep": the formats that are written.
 inline constexpr std::string_view kWrittenFormats = "safetensors|torch|lockstep";
 
 struct OutputOptions {
