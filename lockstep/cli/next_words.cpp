@@ -224,6 +224,8 @@ class CommandLine {
       offer.add_files(NextFiles::toml);
     } else if (row.name.ends_with("DIR")) {
       offer.add_files(NextFiles::folders);
+    } else if (command_.name.starts_with("ckpt ") && row.name.find('|') == std::string::npos) {
+      offer.add_files(NextFiles::any);
     } else if (command_.name == "help") {
       words_.empty() ? add_help_names(offer) : add_commands_of(words_.front(), offer);
     } else {

@@ -130,6 +130,15 @@ TEST(NextWords, OfHelpAreNamesAndOnceBegunKeysAndCodes) {
   EXPECT_THAT(words_at({"completion", ""}), ElementsAre("bash", "zsh", "fish"));
 }
 
+TEST(NextWords, OfCheckpointsAreFiles) {
+  for (const char* command : {"inspect", "verify", "convert", "diff"}) {
+    const NextWords next = next_words({"ckpt", command, ""});
+    EXPECT_EQ(next.files, NextFiles::any) << command;
+    EXPECT_TRUE(next.words.empty()) << command;
+  }
+  EXPECT_THAT(words_at({"ckpt", ""}), IsSupersetOf({"list", "inspect", "convert"}));
+}
+
 TEST(NextWords, AreLinesForTheScripts) {
   EXPECT_EQ(to_lines({{{"run.", "what"}, {"true", ""}}, NextFiles::toml}),
             "run.\twhat\ntrue\n:toml\n");

@@ -144,7 +144,7 @@ class DeepSpeedDirsTest(unittest.TestCase):
             torch.save(self.model_state(0, ranks, stage), self.tag / "mp_rank_00_model_states.pt")
 
     def expect_converted(self, path):
-        code, _, message = lockstep("convert", path, self.out)
+        code, _, message = lockstep("convert", path, self.out, "--force")
         self.assertEqual(code, 0, message)
         found = safetensors.torch.load_file(self.out)
         wanted = self.wanted()

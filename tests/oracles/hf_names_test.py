@@ -47,7 +47,7 @@ class HuggingFaceNamesTest(unittest.TestCase):
         torch.manual_seed(1)
 
     def convert(self, source, target, family):
-        done = subprocess.run(["lockstep", "ckpt", "convert", str(source), str(target), "--names", family],
+        done = subprocess.run(["lockstep", "ckpt", "convert", str(source), str(target), "--names", family, "--force"],
                               text=True, capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         return safetensors.torch.load_file(target)

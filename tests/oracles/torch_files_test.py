@@ -68,7 +68,7 @@ class TorchFilesTest(unittest.TestCase):
 
     def converted(self):
         """What is in self.path, by way of a safetensors file."""
-        code, _, message = lockstep("convert", self.path, self.out)
+        code, _, message = lockstep("convert", self.path, self.out, "--force")
         self.assertEqual(code, 0, message)
         return safetensors.torch.load_file(self.out)
 
@@ -128,7 +128,7 @@ class TorchFilesTest(unittest.TestCase):
     def test_pytorch_reads_what_is_written(self):
         tensors = {str(dtype): some(dtype, 3, 5) for dtype in DTYPES} | {"empty": torch.zeros(0, 3), "s": torch.tensor(2)}
         safetensors.torch.save_file(tensors, self.out)
-        code, _, message = lockstep("convert", self.out, self.path)
+        code, _, message = lockstep("convert", self.out, self.path, "--force")
         self.assertEqual(code, 0, message)
         for options in ({"weights_only": True}, {"weights_only": False}, {"weights_only": True, "mmap": True}):
             self.expect_same(torch.load(self.path, **options), tensors)
