@@ -2,7 +2,7 @@
 # Installs what building lockstep needs: Debian packages, and LibTorch in a private folder.
 #
 #   tools/setup.sh             what `make build`, `make demo` and `make test` need
-#   tools/setup.sh --oracles   also a Python with torch, safetensors and numpy (test-oracles, bench-peers)
+#   tools/setup.sh --oracles   also a Python with torch, safetensors, numpy and transformers (test-oracles, bench-peers)
 #   tools/setup.sh --python    also that Python, with its development headers (python-backend)
 #   tools/setup.sh --fuzz      also clang with libFuzzer (fuzz)
 #   tools/setup.sh --shells    also zsh and fish, whose completion is tested (test-oracles)
