@@ -23,7 +23,7 @@ struct PickleGlobals {
   friend PickleGlobals operator+(PickleGlobals a, const PickleGlobals& b);
 };
 
-/// The whole of `pickle`, one pickle and nothing after it. Memory is at most some 60 times its
+/// The whole of `pickle`, one pickle and nothing after it. Memory is at most some 80 times its
 /// bytes. \param where file and record, for messages.
 /// \throws BadData: LS-5013 for a global that neither list has, or an opcode that can only be there
 /// to run something; LS-5012 for bytes that are no pickle: cut, underflow, an unknown opcode,
