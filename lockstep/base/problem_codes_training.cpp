@@ -35,11 +35,13 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-5008", "checkpoint beyond the data",
      "The checkpoint stands at a sample of its epoch that the data set does not have: it was saved "
      "with more data. Resume with the data it was saved with, or train anew with --resume none."},
-    {"LS-5012", "not a PyTorch file that can be read",
+    {"LS-5012", "not a PyTorch file that can be read or written",
      "The file is cut off, compressed, big-endian, of the form before PyTorch 1.6, or something "
      "else "
      "that only has the name: a web page, zeros, a pointer of git-lfs. The message says which. "
-     "Nothing was taken from it."},
+     "Nothing was taken from it. Of a file that is to be written: a type that PyTorch does not "
+     "have, or "
+     "a name given twice."},
     {"LS-5013", "pickle asks for what is not allowed",
      "A PyTorch file describes its tensors by a pickle, which can name any code. lockstep executes "
      "none of it: it builds plain values from a short list of names (docs/formats/foreign.md) and "

@@ -1,10 +1,7 @@
 """Folders of torch.distributed.checkpoint read by `lockstep ckpt` and written by it, against PyTorch itself."""
 
 import os
-import pathlib
 import pickle
-import subprocess
-import tempfile
 import unittest
 
 import safetensors.torch
@@ -16,27 +13,7 @@ from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
-DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
-          torch.int8, torch.uint8, torch.bool, torch.float8_e4m3fn, torch.float8_e5m2]
-
-
-def lockstep(*words):
-    done = subprocess.run(["lockstep", "ckpt", *map(str, words)], text=True, capture_output=True, timeout=120)
-    return done.returncode, done.stdout, done.stderr
-
-
-def raw(tensor):
-    flat = tensor.detach().contiguous().reshape(-1)
-    return bytes(flat.view(torch.uint8).tolist()) if tensor.numel() else b""
-
-
-def some(dtype, *shape):
-    if dtype == torch.bool:
-        return torch.rand(*shape) > 0.5
-    if dtype.is_floating_point:
-        return torch.randn(*shape, dtype=torch.float32).to(dtype)
-    return torch.randint(0, 100, shape).to(dtype)
-
+from ckpt_program import DTYPES, CkptTest, lockstep, some
 
 def layouts(mesh):
     """Name -> tensor in full, and how it lies on the ranks of a mesh of one or two axes."""
@@ -50,8 +27,8 @@ def layouts(mesh):
     }
 
 
-def save_on_rank(rank, world_size, mesh_shape, folder, port):
-    dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=world_size)
+def save_on_rank(rank, world_size, mesh_shape, folder):
+    dist.init_process_group("gloo", f"file://{folder}.meeting", rank=rank, world_size=world_size)
     mesh = init_device_mesh("cpu", mesh_shape, mesh_dim_names=("replica", "shard")[-len(mesh_shape):])
     state = {name: distribute_tensor(full, mesh, places) for name, (full, places) in layouts(mesh).items()}
     dcp.save({"model": state, "step": 7}, checkpoint_id=folder)
@@ -63,32 +40,7 @@ class MeshOf:
         self.ndim = ndim
 
 
-class DcpTest(unittest.TestCase):
-    def setUp(self):
-        torch.manual_seed(1)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.base = pathlib.Path(folder.name)
-        self.path = self.base / "in"
-        self.out = self.base / "out.safetensors"
-
-    def converted(self):
-        code, _, message = lockstep("convert", self.path, self.out, "--force")
-        self.assertEqual(code, 0, message)
-        return safetensors.torch.load_file(self.out)
-
-    def expect_same(self, found, wanted):
-        self.assertEqual(set(found), set(wanted))
-        for name, tensor in wanted.items():
-            self.assertEqual(found[name].dtype, tensor.dtype, name)
-            self.assertEqual(found[name].shape, tensor.shape, name)
-            self.assertEqual(raw(found[name]), raw(tensor), name)
-
-    def refusal(self):
-        code, _, message = lockstep("inspect", self.path)
-        self.assertEqual(code, 4, message)
-        return message
-
+class DcpTest(CkptTest):
     def test_every_dtype_is_read(self):
         tensors = {str(dtype): some(dtype, 3, 5) for dtype in DTYPES}
         tensors |= {"scalar": torch.tensor(7), "empty": torch.zeros(0, 3), "view": torch.randn(4, 6)[1:3, ::2].t()}
@@ -114,9 +66,9 @@ class DcpTest(unittest.TestCase):
         self.expect_same(self.converted(), wanted)
 
     def test_chunks_of_ranks_are_put_together(self):
-        for port, (mesh_shape, world_size) in enumerate([((3,), 3), ((4,), 4), ((2, 2), 4)], 29620):
-            self.path = self.base / f"in{port}"
-            mp.spawn(save_on_rank, (world_size, mesh_shape, str(self.path), port), nprocs=world_size)
+        for number, (mesh_shape, world_size) in enumerate([((3,), 3), ((4,), 4), ((2, 2), 4)]):
+            self.path = self.base / f"in{number}"
+            mp.spawn(save_on_rank, (world_size, mesh_shape, str(self.path)), nprocs=world_size)
             wanted = {f"model.{name}": full for name, (full, _) in layouts(MeshOf(len(mesh_shape))).items()}
             self.expect_same(self.converted(), wanted)
 

@@ -9,34 +9,16 @@ import pathlib
 import pickle
 import subprocess
 import sys
-import tempfile
 import unittest
 import zipfile
 
 import safetensors.torch
 import torch
 
-DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
-          torch.uint8, torch.bool, torch.float8_e4m3fn, torch.float8_e5m2, torch.complex64]
+import ckpt_program
+from ckpt_program import CkptTest, lockstep, some
 
-
-def lockstep(*words):
-    done = subprocess.run(["lockstep", "ckpt", *map(str, words)], text=True, capture_output=True, timeout=120)
-    return done.returncode, done.stdout, done.stderr
-
-
-def raw(tensor):
-    flat = tensor.detach().contiguous().reshape(-1)
-    return bytes(flat.view(torch.uint8).tolist()) if tensor.numel() else b""
-
-
-def some(dtype, *shape):
-    if dtype == torch.bool:
-        return torch.rand(*shape) > 0.5
-    if dtype.is_complex or dtype.is_floating_point:
-        return torch.randn(*shape, dtype=torch.complex64 if dtype.is_complex else torch.float32).to(dtype)
-    return torch.randint(0, 100, shape).to(dtype)
-
+DTYPES = [*ckpt_program.DTYPES, torch.complex64]
 
 def views():
     """Tensors of one storage each, seen in every way."""
@@ -58,31 +40,8 @@ class Evil:
         return self.made_by
 
 
-class TorchFilesTest(unittest.TestCase):
-    def setUp(self):
-        torch.manual_seed(1)
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name) / "in.pt"
-        self.out = self.path.with_name("out.safetensors")
-
-    def converted(self):
-        """What is in self.path, by way of a safetensors file."""
-        code, _, message = lockstep("convert", self.path, self.out, "--force")
-        self.assertEqual(code, 0, message)
-        return safetensors.torch.load_file(self.out)
-
-    def expect_same(self, found, wanted):
-        self.assertEqual(set(found), set(wanted))
-        for name, tensor in wanted.items():
-            self.assertEqual(found[name].dtype, tensor.dtype, name)
-            self.assertEqual(found[name].shape, tensor.shape, name)
-            self.assertEqual(raw(found[name]), raw(tensor), name)
-
-    def refusal(self):
-        code, _, message = lockstep("inspect", self.path)
-        self.assertEqual(code, 4, message)
-        return message
+class TorchFilesTest(CkptTest):
+    NAME = "in.pt"
 
     def test_every_dtype_of_both_formats_is_read(self):
         tensors = {str(dtype): some(dtype, 3, 5) for dtype in DTYPES}

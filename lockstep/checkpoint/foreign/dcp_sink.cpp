@@ -1,7 +1,6 @@
 #include "lockstep/checkpoint/foreign/dcp_sink.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -16,22 +15,7 @@ const std::string kFolder = "archive/";
 
 std::vector<StoredTensor> checked(std::vector<StoredTensor> tensors,
                                   const std::filesystem::path& dir) {
-  std::vector<Problem> problems;
-  std::set<std::string> names;
-  const auto note = [&](const std::string& what, const std::string& fix) {
-    problems.push_back({"LS-5012", dir.string(), what, fix});
-  };
-  for (const StoredTensor& tensor : tensors) {
-    if (!has_torch_type(tensor)) {
-      note(tensor.name + " is of type " + tensor.dtype + ", which PyTorch does not have",
-           "write safetensors, which has that type");
-    }
-    std::vector<std::string> all = tensor.aliases;
-    all.push_back(tensor.name);
-    for (const std::string& name : all) {
-      if (!names.insert(name).second) note("two tensors are named " + name, "rename one of them");
-    }
-  }
+  std::vector<Problem> problems = state_dict_problems(tensors, dir.string());
   if (std::filesystem::exists(dir / kDcpMetadataFile)) {
     problems.push_back({"LS-5020", dir.string(), "the folder holds a checkpoint already",
                         "name a new folder, or remove that one"});

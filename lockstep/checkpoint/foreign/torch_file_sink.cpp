@@ -1,7 +1,6 @@
 #include "lockstep/checkpoint/foreign/torch_file_sink.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -20,22 +19,7 @@ std::string digits(std::uint64_t number) {
 }
 
 std::vector<StoredTensor> checked(std::vector<StoredTensor> tensors, const std::string& where) {
-  std::vector<Problem> problems;
-  std::set<std::string> names;
-  const auto note = [&](const std::string& what, const std::string& fix) {
-    problems.push_back({"LS-5012", where, what, fix});
-  };
-  for (const StoredTensor& tensor : tensors) {
-    if (!has_torch_type(tensor)) {
-      note(tensor.name + " is of type " + tensor.dtype + ", which PyTorch does not have",
-           "write safetensors, which has that type");
-    }
-    std::vector<std::string> all = tensor.aliases;
-    all.push_back(tensor.name);
-    for (const std::string& name : all) {
-      if (!names.insert(name).second) note("two tensors are named " + name, "rename one of them");
-    }
-  }
+  std::vector<Problem> problems = state_dict_problems(tensors, where);
   if (!problems.empty()) throw UsageError(std::move(problems));
   return tensors;
 }

@@ -1,6 +1,7 @@
 #include "lockstep/checkpoint/foreign/torch_pickle.h"
 
 #include <algorithm>
+#include <set>
 
 #include "lockstep/checkpoint/foreign/torch_names.h"
 
@@ -89,6 +90,27 @@ void add_tensor(Pickler& out, const StoredTensor& tensor, std::size_t key) {
 
 bool has_torch_type(const StoredTensor& tensor) {
   return torch_type_of_name(tensor.dtype) != nullptr;
+}
+
+std::vector<Problem> state_dict_problems(std::span<const StoredTensor> tensors,
+                                         const std::string& where) {
+  std::vector<Problem> problems;
+  std::set<std::string> names;
+  const auto note = [&](const std::string& what, const std::string& fix) {
+    problems.push_back({"LS-5012", where, what, fix});
+  };
+  for (const StoredTensor& tensor : tensors) {
+    if (!has_torch_type(tensor)) {
+      note(tensor.name + " is of type " + tensor.dtype + ", which PyTorch does not have",
+           "write safetensors, which has that type");
+    }
+    std::vector<std::string> all = tensor.aliases;
+    all.push_back(tensor.name);
+    for (const std::string& name : all) {
+      if (!names.insert(name).second) note("two tensors are named " + name, "rename one of them");
+    }
+  }
+  return problems;
 }
 
 std::string torch_pickle(std::span<const StoredTensor> tensors) {
