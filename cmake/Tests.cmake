@@ -59,9 +59,26 @@ function(lockstep_test target torch libs)
                        WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
 endfunction()
 
-# These run millions of events.
-file(GLOB simulations CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lockstep/rendezvous/simulat*_test.cpp)
+# These run millions of events, or regular expressions over every source.
+file(GLOB simulations CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lockstep/rendezvous/simulat*_test.cpp
+     ${CMAKE_SOURCE_DIR}/tests/architecture/*.cpp)
 set_source_files_properties(${simulations} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-O2")
+
+# What preset tsan builds: tests of folders that start threads or share words between processes. In the others
+# there is nothing that TSan could see.
+add_custom_target(threaded_tests)
+function(lockstep_note_threads folder target)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lockstep/${folder}/*.cpp
+       ${CMAKE_SOURCE_DIR}/lockstep/${folder}/*.h)
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} threads LIMIT_COUNT 1
+         REGEX "std::(jthread|thread|atomic|atomic_ref|mutex|async|condition_variable|future)|__atomic_")
+    if(threads)
+      add_dependencies(threaded_tests ${target})
+      return()
+    endif()
+  endforeach()
+endfunction()
 
 foreach(folder IN LISTS LOCKSTEP_FOLDERS)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lockstep/${folder}/*_test.cpp)
@@ -73,6 +90,7 @@ foreach(folder IN LISTS LOCKSTEP_FOLDERS)
   if(tests)
     lockstep_target_name(${folder} target)
     lockstep_test(${target}_test "${LOCKSTEP_IS_TORCH_${folder}}" ${target} ${tests})
+    lockstep_note_threads(${folder} ${target}_test)
   endif()
 endforeach()
 
@@ -85,10 +103,10 @@ function(lockstep_family family torch libs)
   endif()
 endfunction()
 
-if(NOT CMAKE_BUILD_TYPE STREQUAL "Sanitize")  # these tests read texts: nothing to sanitize
-  lockstep_family(architecture - lockstep_base)
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Sanitize")
+  lockstep_family(architecture - lockstep_base)  # reads texts: nothing to sanitize
+  lockstep_family(validation - lockstep_planner)  # fits numbers for minutes with code that planner's tests run
 endif()
-lockstep_family(validation - lockstep_planner)
 if(LOCKSTEP_TORCH AND TARGET lockstep AND TARGET lockstep-worker)
   add_library(lockstep_program_test_support OBJECT ${CMAKE_SOURCE_DIR}/tests/support/run_program.cpp
               ${CMAKE_SOURCE_DIR}/tests/support/network_namespaces.cpp ${CMAKE_SOURCE_DIR}/tests/support/network_pair.cpp

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tests of the LibTorch-free folders under ASan+UBSan and under TSan, and those of the LibTorch
+# The tests of the LibTorch-free folders under ASan+UBSan, of those with threads under TSan, and of the LibTorch
 # folders that preset asan-torch names under ASan+UBSan. LibTorch itself is not instrumented, so there the
 # checks that need the whole program (container overflow, leaks, mismatched new/delete across the border)
 # are off. The memory folder stays out: its allocator looks for its mark below every pointer it is given.
