@@ -9,7 +9,7 @@ SECONDS_PER_TARGET ?= 60
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .PHONY: help setup configure programs build demo style test python-backend test-oracles validate-gpt test-sanitize \
-        bench-peers validate-plans bench-python bench-peers-json bench-comm bench-compare bench-death fuzz soak cuda gpu-check install package test-slurm clean
+        bench-peers validate-plans bench-python bench-peers-json bench-comm bench-checkpoint bench-compare bench-death fuzz soak cuda gpu-check install package test-slurm clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,7 +59,7 @@ bench-peers: programs ## time this library beside PyTorch DDP, in one run on thi
 	@$(SETUP) --oracles
 	@benchmarks/bench_peers.py
 
-validate-plans: programs ## train 52 small runs and compare memory, bytes sent and time with their plans (about 8 minutes)
+validate-plans: programs ## train 52 small runs and compare memory, bytes sent and time with their plans (about 16 minutes)
 	@benchmarks/validate_plans.py
 
 bench-python: python-backend ## time the backend for torch.distributed beside Gloo: all_reduce, DDP and FSDP2 steps
@@ -78,6 +78,11 @@ bench-comm: programs ## time collectives of this host beside Open MPI, then besi
 	@$(COMM_BENCH) --against mpi
 	@$(BIN)/lockstep bench comm --ranks 2,4 --symmetric --sizes 256Ki,1Mi,4Mi,16Mi,64Mi --against mpi
 	@$(COMM_BENCH) --against gloo
+
+bench-checkpoint: programs ## time saves and loads of 1 GiB beside torch.distributed.checkpoint, and what the disk gives
+	@$(SETUP) --oracles
+	@PATH="$${LOCKSTEP_DEPS:-$$HOME/.cache/lockstep}/oracle-venv/bin:$$PATH" \
+	  $(BIN)/lockstep bench checkpoint --against torch --rounds 5
 
 bench-compare: configure ## what it costs that ranks of a Gloo group compare the collectives they enter
 	@cmake --build --preset release --target gloo_compare

@@ -120,6 +120,14 @@ if(LOCKSTEP_TORCH AND TARGET lockstep AND TARGET lockstep-worker)
       add_dependencies(${family}_test lockstep lockstep-worker)
     endif()
   endforeach()
+  # Put in front of the C library by LD_PRELOAD: a disk that fails or is slow.
+  add_library(disk_faults MODULE ${CMAKE_SOURCE_DIR}/tests/support/disk_faults.cpp)
+  set_target_properties(disk_faults PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  target_compile_options(disk_faults PRIVATE ${LOCKSTEP_WARNINGS})
+  target_link_libraries(disk_faults PRIVATE ${CMAKE_DL_LIBS})
+  add_dependencies(fault_test disk_faults)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/fault/checkpoint_disk_test.cpp PROPERTIES COMPILE_DEFINITIONS
+      "LOCKSTEP_DISK_FAULTS=\"${CMAKE_BINARY_DIR}/bin/libdisk_faults.so\"")
   lockstep_family(parity T lockstep_worker)
   # A project of its own against an installed tree, as a user would write it.
   add_test(NAME Package.AnotherProjectFindsTheInstalledLibraryAndTrainsOnTwoRanks

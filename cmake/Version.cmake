@@ -15,3 +15,6 @@ if(LOCKSTEP_TORCH AND EXISTS ${LOCKSTEP_LIBTORCH}/version.py)
 endif()
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/cli/version.cpp PROPERTIES COMPILE_DEFINITIONS
     "LOCKSTEP_VERSION=\"${PROJECT_VERSION}\";LOCKSTEP_GIT=\"${LOCKSTEP_GIT}\";LOCKSTEP_LIBTORCH_VERSION=\"${LOCKSTEP_LIBTORCH_VERSION}\"")
+# What checkpoints say they were saved with.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/worker/checkpoint_observer.cpp PROPERTIES COMPILE_DEFINITIONS
+    "LOCKSTEP_VERSION=\"${PROJECT_VERSION}\"")

@@ -30,7 +30,8 @@ struct Problem {
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// "where: error LS-1003: what\n  fix: ...\n" for each problem, the form every command prints.
+/// "where: error LS-1003: what\n  fix: ...\n" for each problem, the form every command prints. What
+/// would steer a terminal, as names out of files can, is a "?".
 [[nodiscard]] std::string to_text(const std::vector<Problem>& problems);
 
 /// {"errors":[{"code","where","what","fix"}]} on one line, as every command prints with --json.

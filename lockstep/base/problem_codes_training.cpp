@@ -8,12 +8,16 @@ namespace {
 
 constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-5001", "no room for a checkpoint",
-     "The disk has less free space than the checkpoint needs, or a quota is reached. The last good "
-     "checkpoint is untouched and training can go on. Free some space, or set checkpoint.dir to "
-     "another disk; checkpoint.keep says how many are kept."},
+     "The disk has less free space than the checkpoint needs, or a quota is reached: the message "
+     "has path, need and free space. A network file system can be full on one of its disks though "
+     "it reports space. The last good checkpoint is untouched and training goes on; the third "
+     "failure in a row ends the run. Free some space, or set checkpoint.dir to another disk; "
+     "checkpoint.keep says how many are kept."},
     {"LS-5002", "checkpoint not writable or readable",
      "The system refused to read or write in the checkpoint folder: permissions, a read-only or "
-     "failing disk, or a name that is not a folder. The last good checkpoint is untouched."},
+     "failing disk, a network file system that is gone or knows its files no more (stale handle), "
+     "or a name that is not a folder. The last good checkpoint is untouched and training goes on; "
+     "the third failure in a row ends the run."},
     {"LS-5003", "not a checkpoint",
      "The folder named is not a checkpoint of lockstep: it has no manifest.json, or one that "
      "something else wrote. A checkpoint is a folder step-N below RUN_DIR/checkpoints; without a "
@@ -49,7 +53,9 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
      "safetensors say."},
     {"LS-5014", "names that are not the model's",
      "No tensor of the checkpoint has a name of the model, or names could be stripped in two ways "
-     "that differ. The message says what would make them fit; --strip takes prefixes off."},
+     "that differ. The message says what would make them fit; --strip takes prefixes off. Where a run starts "
+     "from weights: tensors are missing or of another shape or type; model.weights_partial leaves "
+     "those as they are initialised."},
     {"LS-5015", "names that are not of this family",
      "The table of names of a model family does not fit the tensors: one is missing that another "
      "needs, or a shape differs. The message names it."},
@@ -69,6 +75,12 @@ constexpr auto kCodes = std::to_array<ProblemCode>({
     {"LS-5020", "folder of another framework that does not add up",
      "A file of the checkpoint is missing, or its parts do not make the whole tensors that its "
      "description promises. The message names file and tensor. Nothing was taken from it."},
+    {"LS-5021", "resume that would train something else",
+     "A key differs from the configuration that the checkpoint was trained with, and with the "
+     "change the run would go on with other samples, other steps or other roundings than it "
+     "promises. The message says what. Go on with the stored value; it stands under \"config\" in "
+     "the checkpoint's manifest.json. Where the change is meant, --allow-change KEY accepts it. "
+     "--resume none trains anew and moves what is there to RUN_DIR/previous-N."},
     {"LS-6001", "model size out of range",
      "A number in [model], or in the description of a model, is too small for any model of that "
      "family "

@@ -20,10 +20,12 @@
 
 namespace lockstep::checkpoint {
 
-/// What became of a save; the same on every rank.
+/// What became of a save.
 struct SaveOutcome {
   std::int64_t step = 0;
-  std::optional<Problem> fault{};  // the disk refused; what was there before still is
+  /// The disk refused; what was there before still is. The same on every rank.
+  std::optional<Problem> fault{};
+  std::optional<Problem> left{};  // Saved::left
 };
 
 /// All ranks make the same calls in the same order.

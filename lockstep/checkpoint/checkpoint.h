@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/format/manifest.h"
 #include "lockstep/checkpoint/format/step_folder.h"
 #include "lockstep/checkpoint/save_plan.h"
@@ -21,6 +23,14 @@ struct SaveInfo {
   std::int64_t seed = 0;
   std::string layout;                           // "data=2"
   std::map<std::string, std::string> versions;  // "lockstep" -> "0.1.0"; libtorch is added
+  std::string data_hash{};                        // of the training data's files; empty = unknown
+};
+
+/// A checkpoint that is whole.
+struct Saved {
+  std::filesystem::path folder;
+  /// Why older ones that are not to be kept are still there; known to the first rank alone.
+  std::optional<Problem> left{};
 };
 
 /// Collective: writes step-<state.step> below `checkpoints_dir`, every byte once: what several
@@ -29,7 +39,9 @@ struct SaveInfo {
 /// \param state entries are whole tensors or this rank's boxes of them; all ranks' boxes together
 /// cover each tensor, and equal boxes hold equal values.
 /// \returns the new folder, on every rank. \throws EnvironmentFault on every rank: LS-5001 (no
-/// room: path, need, free), LS-5002 (not writable), LS-5018 (the ranks do not share the folder).
+/// room or quota), LS-5002 (not writable), both with path, need and free; LS-5018 (the ranks do not
+/// share the folder). PeerLost: then what was written stays, shown as incomplete, until the next
+/// save, since a rank that is not heard may still write.
 std::filesystem::path save(const engine::TrainState& state,
                            const std::filesystem::path& checkpoints_dir, const SaveInfo& info,
                            comm::Group& group, int keep);
@@ -40,9 +52,8 @@ std::filesystem::path save(const engine::TrainState& state,
 [[nodiscard]] SaveParts parts_of(const engine::TrainState& state, const SaveInfo& info,
                                  comm::Group& group);
 /// Collective. \throws as save().
-std::filesystem::path write_save(const SaveParts& save,
-                                 const std::filesystem::path& checkpoints_dir, comm::Group& group,
-                                 int keep);
+[[nodiscard]] Saved write_save(const SaveParts& save, const std::filesystem::path& checkpoints_dir,
+                               comm::Group& group, int keep);
 
 /// Collective: fills the live tensors of `state` and its counters from the folder `step_dir`, which
 /// every rank reads; tensors are found by name or alias. After an error the tensors may be half

@@ -1,9 +1,9 @@
 #include <ATen/ATen.h>
 #include <torch/headeronly/version.h>
 
-#include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -11,11 +11,10 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/units.h"
 #include "lockstep/checkpoint/agree.h"
 #include "lockstep/checkpoint/checkpoint.h"
 #include "lockstep/checkpoint/dtype.h"
-#include "lockstep/checkpoint/format/checksum.h"
+#include "lockstep/checkpoint/format/disk_fault.h"
 #include "lockstep/checkpoint/format/tensor_file.h"
 #include "lockstep/checkpoint/gather_texts.h"
 #include "lockstep/checkpoint/save_plan.h"
@@ -37,32 +36,12 @@ std::uint64_t needed_bytes(const SavePlan& plan) {
   return plan.bytes + kHeadBytesPerTensor * plan.tensors.size();
 }
 
-std::string free_text(const fs::path& dir) {
-  std::error_code unknown;
-  const auto space = fs::space(dir, unknown);
-  return unknown ? "?" : format_bytes(static_cast<std::int64_t>(space.available));
-}
-
-[[noreturn]] void throw_no_room(const fs::path& dir, std::uint64_t need) {
-  throw EnvironmentFault({"LS-5001", dir.string(),
-                          "no room for the checkpoint: it needs " +
-                              format_bytes(static_cast<std::int64_t>(need)) + ", free are " +
-                              free_text(dir),
-                          "free some space, lower checkpoint.keep, or set checkpoint.dir"});
-}
-
 /// A refusal of the system becomes ours, with path, need and free space.
-void write_or_explain(const fs::path& dir, std::uint64_t need, const std::function<void()>& work) {
+void write_or_explain(const DiskUse& use, const std::function<void()>& work) {
   try {
     work();
   } catch (const fs::filesystem_error& error) {
-    const int code = error.code().value();
-    if (code == ENOSPC || code == EDQUOT) throw_no_room(dir, need);
-    throw EnvironmentFault({"LS-5002", error.path1().string(),
-                            std::string(error.what()) + "; the checkpoint needs " +
-                                format_bytes(static_cast<std::int64_t>(need)) + ", free are " +
-                                free_text(dir),
-                            "make the folder writable, or set checkpoint.dir"});
+    throw disk_fault(error, use);
   }
 }
 
@@ -139,6 +118,7 @@ Manifest describe(const TrainState& state, const SaveInfo& info, int world_size)
   manifest.config_json = info.config_json;
   manifest.world_size = world_size;
   manifest.layout = info.layout;
+  manifest.data_hash = info.data_hash;
   manifest.versions = info.versions;
   manifest.versions["libtorch"] = TORCH_VERSION;
   return manifest;
@@ -158,6 +138,9 @@ fs::path shared_draft(const fs::path& checkpoints_dir, const std::string& name) 
   std::error_code missing;
   while (!fs::is_directory(draft, missing)) {
     if (std::chrono::steady_clock::now() > until) {
+      if (missing && missing != std::errc::no_such_file_or_directory) {
+        throw fs::filesystem_error("cannot look at the folder", draft, missing);
+      }
       throw EnvironmentFault({"LS-5018", draft.string(),
                               "the folder that rank 0 made is not here: the ranks do not share "
                               "this file system",
@@ -168,44 +151,93 @@ fs::path shared_draft(const fs::path& checkpoints_dir, const std::string& name) 
   return draft;
 }
 
+/// The checkpoint of now is whole: that of before may stay. The next save tries again.
+std::optional<Problem> remove_old(const fs::path& checkpoints_dir, int keep) {
+  try {
+    remove_old_steps(checkpoints_dir, keep);
+  } catch (const fs::filesystem_error& error) {
+    return disk_fault(error, {checkpoints_dir, 0, "remove the oldest folders step-N by hand"})
+        .problems()
+        .front();
+  }
+  return std::nullopt;
+}
+
+/// One save, from this rank's side.
+class Writing {
+ public:
+  Writing(const SaveParts& save, const fs::path& checkpoints_dir, comm::Group& group)
+      : save_(save),
+        group_(group),
+        use_{checkpoints_dir, needed_bytes(save.plan), "set checkpoint.dir to another disk"} {}
+
+  /// Collective. Until it returns there is no new checkpoint.
+  void run() {
+    try {
+      begin();
+      const WrittenFiles written = write_files();
+      end(gather_texts(group_, to_text(written)));
+    } catch (const PeerLost&) {  // who is not heard may still write
+      if (draft_) draft_->leave();
+      throw;
+    }
+  }
+
+  void on_first(const std::function<void()>& work) {
+    run_on_all(group_, [&] {
+      if (group_.rank() == kFirst) write_or_explain(use_, work);
+    });
+  }
+
+ private:
+  void begin() {
+    on_first([&] {
+      draft_.emplace(use_.folder, save_.described.step);
+      require_room(use_);
+    });
+    name_ = comm::broadcast_text(group_, draft_ ? draft_->path().filename().string() : "", kFirst);
+  }
+
+  WrittenFiles write_files() {
+    WrittenFiles written;
+    run_on_all(group_, [&] {
+      write_or_explain(use_, [&] {
+        const fs::path dir = shared_draft(use_.folder, name_);
+        for (const bool of_optimizer : {false, true}) {
+          write_file(dir / file_name(of_optimizer, group_), save_.plan, save_.parts, of_optimizer,
+                     written);
+        }
+      });
+    });
+    return written;
+  }
+
+  void end(const std::vector<std::string>& texts) {
+    on_first([&] {
+      Manifest manifest = save_.described;
+      manifest.tensors = save_.plan.tensors;
+      for (const std::string& text : texts) add(text, manifest);
+      write_manifest_file(draft_->path(), manifest);
+      draft_->commit();
+    });
+  }
+
+  const SaveParts& save_;
+  comm::Group& group_;
+  const DiskUse use_;
+  std::optional<StepDraft> draft_;  // of the first rank
+  std::string name_;                // of the draft
+};
+
 }  // namespace
 
-fs::path write_save(const SaveParts& save, const fs::path& checkpoints_dir, comm::Group& group,
-                    int keep) {
-  const bool is_first = group.rank() == kFirst;
-  const std::uint64_t need = needed_bytes(save.plan);
-  std::optional<StepDraft> draft;
-  const auto first_does = [&](const std::function<void()>& work) {
-    run_on_all(group, [&] {
-      if (is_first) write_or_explain(checkpoints_dir, need, work);
-    });
-  };
-  first_does([&] {
-    draft.emplace(checkpoints_dir, save.described.step);
-    if (fs::space(checkpoints_dir).available < need) throw_no_room(checkpoints_dir, need);
-  });
-  const std::string name =
-      comm::broadcast_text(group, draft ? draft->path().filename().string() : "", kFirst);
-  WrittenFiles written;
-  run_on_all(group, [&] {
-    const fs::path dir = shared_draft(checkpoints_dir, name);
-    write_or_explain(checkpoints_dir, need, [&] {
-      for (const bool of_optimizer : {false, true}) {
-        write_file(dir / file_name(of_optimizer, group), save.plan, save.parts, of_optimizer,
-                   written);
-      }
-    });
-  });
-  const std::vector<std::string> texts = gather_texts(group, to_text(written));
-  first_does([&] {
-    Manifest manifest = save.described;
-    manifest.tensors = save.plan.tensors;
-    for (const std::string& text : texts) add(text, manifest);
-    write_manifest_file(draft->path(), manifest);
-    draft->commit();
-  });
-  first_does([&] { remove_old_steps(checkpoints_dir, keep); });
-  return checkpoints_dir / ("step-" + std::to_string(save.described.step));
+Saved write_save(const SaveParts& save, const fs::path& checkpoints_dir, comm::Group& group,
+                 int keep) {
+  Writing writing(save, checkpoints_dir, group);
+  writing.run();
+  Saved saved{checkpoints_dir / ("step-" + std::to_string(save.described.step))};
+  writing.on_first([&] { saved.left = remove_old(checkpoints_dir, keep); });
+  return saved;
 }
 
 SaveParts parts_of(const TrainState& state, const SaveInfo& info, comm::Group& group) {
@@ -216,7 +248,7 @@ SaveParts parts_of(const TrainState& state, const SaveInfo& info, comm::Group& g
 
 fs::path save(const TrainState& state, const fs::path& checkpoints_dir, const SaveInfo& info,
               comm::Group& group, int keep) {
-  return write_save(parts_of(state, info, group), checkpoints_dir, group, keep);
+  return write_save(parts_of(state, info, group), checkpoints_dir, group, keep).folder;
 }
 
 }  // namespace lockstep::checkpoint

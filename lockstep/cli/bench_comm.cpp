@@ -139,6 +139,7 @@ class CommBench {
       printed += line.text + "\n";
     };
     const fs::path log = dir_of(request) / "mpirun.log";
+    metrics::write_whole_file(log, printed);  // a failure names it
     try {
       run_job(options, samples_a_round(request), log.string());
     } catch (const Error&) {

@@ -28,7 +28,9 @@ constexpr std::array kFlags{
          .value = "NAME,...",
          .help = "operators to time, point by point; default all, in short",
          .repeats = true,
-         .offers = "linear|convolution_3x3|attention|layer_norm|batch_norm|loss|gelu|adamw|step"},
+         .offers =
+             "linear|convolution_3x3|attention|layer_norm|batch_norm|loss|gelu|adamw|step|gpt_step|"
+             "resnet_step"},
     Flag{.name = "--dtype",
          .value = "NAME,...",
          .help = "fp32, bf16, fp16; default all",

@@ -4,12 +4,12 @@
 #include <ostream>
 
 #include "lockstep/base/units.h"
+#include "lockstep/checkpoint/format/disk_fault.h"
 #include "lockstep/checkpoint/format/step_sink.h"
 #include "lockstep/checkpoint/format/step_source.h"
 #include "lockstep/checkpoint/names/name_map.h"
 #include "lockstep/checkpoint/names/rename.h"
 #include "lockstep/checkpoint/tools/copy_tensors.h"
-#include "lockstep/checkpoint/tools/disk_fault.h"
 #include "lockstep/checkpoint/tools/sink_for.h"
 #include "lockstep/cli/ckpt_common.h"
 #include "lockstep/cli/commands.h"
@@ -143,7 +143,7 @@ Output write(const Args& args, const Context& context, const Input& input,
   checkpoint::OutputFacts facts{input.source->facts()};
   if (input.manifest) facts.manifest = &*input.manifest;
   try {
-    checkpoint::require_room(out.has_parent_path() ? out.parent_path() : fs::path("."), bytes);
+    checkpoint::require_room({out.has_parent_path() ? out.parent_path() : fs::path("."), bytes});
     Output output = checkpoint::sink_for(out, tensors_of(*input.source), facts, options);
     WorkLine line(context, "writing " + shown(out.string(), context));
     checkpoint::CopyOptions copy;
@@ -153,7 +153,7 @@ Output write(const Args& args, const Context& context, const Input& input,
     seconds = line.elapsed_s();
     return output;
   } catch (const fs::filesystem_error& error) {
-    throw checkpoint::disk_fault(error, out, bytes);
+    throw checkpoint::disk_fault(error, {out, bytes});
   }
 }
 

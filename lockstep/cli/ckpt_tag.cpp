@@ -6,7 +6,7 @@
 
 #include "lockstep/base/nearest.h"
 #include "lockstep/base/units.h"
-#include "lockstep/checkpoint/tools/disk_fault.h"
+#include "lockstep/checkpoint/format/disk_fault.h"
 #include "lockstep/checkpoint/tools/tags.h"
 #include "lockstep/cli/ckpt_common.h"
 #include "lockstep/cli/commands.h"
@@ -82,7 +82,7 @@ Exit add(const Args& args, const Context& context) {
         args.has("--replace") ? TagRegistry::Existing::replace : TagRegistry::Existing::refuse;
     print_tag(TagRegistry(registry).add(std::move(tag), existing), "tagged", context);
   } catch (const std::filesystem::filesystem_error& error) {
-    throw checkpoint::disk_fault(error, registry, 0);
+    throw checkpoint::disk_fault(error, {registry});
   }
   return Exit::ok;
 }

@@ -9,6 +9,7 @@ namespace lockstep::cli {
 [[nodiscard]] Command plan_command();
 [[nodiscard]] Command bench_comm_command();
 [[nodiscard]] Command bench_scaling_command();
+[[nodiscard]] Command bench_checkpoint_command();
 [[nodiscard]] Command bench_kernels_command();
 [[nodiscard]] Command doctor_watch_command();
 [[nodiscard]] Command ckpt_list_command();

@@ -7,6 +7,7 @@
 #include "lockstep/cli/job_front.h"
 #include "lockstep/cli/worker_program.h"
 #include "lockstep/metrics/events_file.h"
+#include "lockstep/topology/reference_model.h"
 
 namespace lockstep::cli {
 
@@ -36,7 +37,7 @@ double rate_of(const KernelPoint& point) {
   const double bytes = point.type == config::Dtype::fp32 ? 4 : 2;
   const double flops = flops_of(point);
   const double work = flops > 0 ? flops : 2 * bytes * point.size[0] * point.size[1];
-  return point.forward_s > 0 && point.kernel != Kernel::step ? work / point.forward_s / 1e9 : 0;
+  return point.forward_s > 0 && !is_step(point.kernel) ? work / point.forward_s / 1e9 : 0;
 }
 
 std::vector<Kernel> all_kernels() {

@@ -211,6 +211,11 @@ class CommandLine {
     for (const std::string_view list : {flag.words, flag.offers}) {
       for (const std::string_view word : parts_of(list, '|')) offer.add(kept + std::string(word));
     }
+    if (flag.value == "KEY") {
+      for (const config::Option& option : config::options()) {
+        offer.add(std::string(option.key), option.help);
+      }
+    }
     if (flag.value == "DIR" || flag.name == "--resume") offer.add_files(NextFiles::folders);
     if (flag.value == "FILE") offer.add_files(NextFiles::any);
   }

@@ -32,6 +32,11 @@ constexpr std::array kOwnFlags{
              "go on from: auto (the newest checkpoint of the run directory), none (what is there "
              "moves to previous-N), a folder or a tag; default auto",
          .offers = "auto|none"},
+    Flag{.name = "--allow-change",
+         .value = "KEY",
+         .help = "go on although this key of the configuration is another one than in the "
+                 "checkpoint ('data': the data files are)",
+         .repeats = true},
     Flag{.name = "--dry-run", .help = "print the plan and the command of the ranks, train nothing"},
     Flag{.name = "--as",
          .value = "ROLE",

@@ -129,6 +129,7 @@ void fill_in(LaunchJob& job, const Args& args, const Context& context,
   run.config = config;
   run.run_dir = args.text("--run-dir");
   run.resume = args.text("--resume", "auto");
+  run.allow_change = args.all("--allow-change");
   rundir::check_start(run);
   const bool runs_here = !args.has("--dry-run") && !names_hosts(job.read.options);
   if (runs_here) run.run_dir = make_run_dir(run.run_dir, config.run.name).string();

@@ -56,6 +56,7 @@ class Front {
     launch_.nproc_per_node = job_.plan.batch.data_ranks;
     crowding_ = crowding_text(launch_.nproc_per_node, job_.config.run.threads, host.cores);
     job_.resume = args.text("--resume", "auto");
+    job_.allow_change = args.all("--allow-change");
     launch_.threads_per_rank = job_.config.run.threads;
     launch_.master_addr = args.text("--master-addr", "127.0.0.1");
     launch_.master_port = static_cast<int>(args.integer("--master-port").value_or(0));

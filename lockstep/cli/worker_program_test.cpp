@@ -23,6 +23,7 @@ TEST(WorkerProgram, ARankGetsTheFlagsThatConcernIt) {
                    {"--nproc-per-node", {"2"}},
                    {"--as", {"rank"}},
                    {"--resume", {"none"}},
+                   {"--allow-change", {"data"}},
                    {"--run-dir", {}},
                    {"--json", {""}},
                    {"--quiet", {}},
@@ -30,7 +31,8 @@ TEST(WorkerProgram, ARankGetsTheFlagsThatConcernIt) {
                   {"run.toml"});
   EXPECT_EQ(rank_arguments("/bin/lockstep-worker", args),
             (std::vector<std::string>{"/bin/lockstep-worker", "train", "run.toml", "--set", "a.b=1",
-                                      "--set", "c.d=2", "--resume", "none", "--json"}));
+                                      "--set", "c.d=2", "--resume", "none", "--allow-change",
+                                      "data", "--json"}));
 }
 
 TEST(WorkerProgram, ItsLastErrorsAreRead) {

@@ -115,6 +115,17 @@ constexpr auto kModel = std::to_array<Option>({
         "Then no other key of [model] is read. `lockstep plan RUN.toml --gpus N --gpu NAME` plans "
         "it; it cannot be trained. Names and kinds: docs/guides/models.md. Paths are taken from "
         "the folder lockstep runs in."),
+    row<&R::model, &ModelSection::weights>(
+        "model.weights", "weights to start from: a file or folder, or the name of a tag",
+        "Of safetensors, PyTorch (.pt), DCP, DeepSpeed or lockstep; names of Hugging Face and "
+        "prefixes of wrappers are found out: docs/guides/checkpoints.md. Not read where the run "
+        "goes on from a checkpoint. Paths are taken from the folder lockstep runs in."),
+    row<&R::model, &ModelSection::weights_partial>(
+        "model.weights_partial", "start although model.weights lacks some of the tensors",
+        "They stay as they were initialised, with a note."),
+    row<&R::model, &ModelSection::weights_strip>(
+        "model.weights_strip", "prefixes to take off the names in model.weights: 'model.,net.'",
+        "Empty takes off what wrappers left; none takes off nothing."),
     row<&R::model, &ModelSection::layers>(
         "model.layers", "hidden layers (mlp) or transformer blocks (gpt)", "",
         {.range = at_least(1, 10'000), .read_when = {"model.family", kMlpGpt}}),

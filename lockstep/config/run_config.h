@@ -33,6 +33,9 @@ struct RunSection {
 struct ModelSection {
   Family family = Family::mlp;
   std::string config;             // of a model that is only planned: then nothing else here is read
+  std::string weights;            // a file, folder or tag to start from; empty = initialised
+  bool weights_partial = false;   // tensors that are not there stay as they were initialised
+  std::string weights_strip;      // prefixes to take off their names; empty = what helps
   std::int64_t layers = 3;        // mlp: hidden layers; gpt: blocks
   std::int64_t width = 256;       // mlp: hidden width; gpt: model width
   std::int64_t heads = 6;         // gpt

@@ -39,6 +39,7 @@ BatchSearch search_from(const Json& json) {
 std::string to_json_text(const Job& job) {
   Json json{{"run_dir", job.run_dir},
             {"resume", job.resume},
+            {"allow_change", job.allow_change},
             {"config", Json::parse(config::to_json_text(job.config))},
             {"plan", Json::parse(parallel::to_json_text(job.plan))}};
   if (job.search) json["search"] = search_json(*job.search);
@@ -52,6 +53,7 @@ Job job_from_json_text(const std::string& json) {
     Job job;
     document.at("run_dir").get_to(job.run_dir);
     document.at("resume").get_to(job.resume);
+    document.at("allow_change").get_to(job.allow_change);
     job.config = config::from_json_text(document.at("config").dump());
     job.plan = parallel::plan_from_json_text(document.at("plan").dump());
     if (document.contains("search")) job.search = search_from(document.at("search"));

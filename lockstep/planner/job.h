@@ -26,8 +26,9 @@ struct Job {
   config::RunConfig config;
   parallel::ParallelPlan plan;
   std::string run_dir;
-  std::string resume = "auto";  // auto | none | a checkpoint folder | a tag under checkpoints/
-  std::optional<BatchSearch> search{};  // with batch.micro_batch = "auto"
+  std::string resume = "auto";  // auto | none | a folder | a step under checkpoints/ | a tag
+  std::vector<std::string> allow_change{};  // keys that may differ from the checkpoint's
+  std::optional<BatchSearch> search{};      // with batch.micro_batch = "auto"
 };
 
 [[nodiscard]] std::string to_json_text(const Job& job);

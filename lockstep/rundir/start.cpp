@@ -1,16 +1,15 @@
 #include "lockstep/rundir/start.h"
 
-#include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <system_error>
 
 #include "lockstep/checkpoint/format/input_file.h"
 #include "lockstep/checkpoint/format/manifest.h"
 #include "lockstep/checkpoint/format/step_folder.h"
+#include "lockstep/checkpoint/tools/tags.h"
+#include "lockstep/config/cache_folder.h"
 #include "lockstep/config/parse.h"
-#include "lockstep/config/registry.h"
+#include "lockstep/rundir/resume_changes.h"
 
 namespace lockstep::rundir {
 namespace {
@@ -39,27 +38,6 @@ void append(std::vector<Problem>& problems, const std::vector<Problem>& more) {
   problems.insert(problems.end(), more.begin(), more.end());
 }
 
-/// [model] as far as tensors depend on it: dropout has none, and pooling takes any image size.
-bool is_read_by_model(const config::Option& option, std::string_view family) {
-  if (option.key == "model.dropout" || option.key == "model.image_size") return false;
-  const auto& words = option.read_when.words;
-  return option.section() == "model" &&
-         (words.empty() || std::find(words.begin(), words.end(), family) != words.end());
-}
-
-bool decides_tensors(const config::Option& option, const config::RunConfig& config) {
-  const std::string_view family = word_of(*config::find_option("model.family"), config);
-  if (option.key == "data.seq_len") return family == "gpt";
-  return option.key == "optimizer.name" || option.key == "optimizer.momentum" ||
-         is_read_by_model(option, family);
-}
-
-/// Momentum is kept in a tensor, whatever its size, unless it is 0.
-bool is_same(const config::Option& option, const json& stored, const json& present) {
-  if (option.key != "optimizer.momentum") return stored == present;
-  return (stored == 0) == (present == 0);
-}
-
 /// The manifest of the checkpoint that `job` will try first; damage is for the ranks to report.
 std::optional<checkpoint::Manifest> first_manifest(const fs::path& folder) {
   try {
@@ -69,14 +47,50 @@ std::optional<checkpoint::Manifest> first_manifest(const fs::path& folder) {
   }
 }
 
+constexpr const char* kNoManifest = "the folder holds no manifest.json";
+/// Files of a tag that are hashed before a run starts; data goes by the checksums of the manifest.
+constexpr std::uint64_t kHashedBytes = std::uint64_t{64} << 20;
+
+[[noreturn]] void refuse_folder(const planner::Job& job, const std::string& why) {
+  throw UsageError({{"LS-5003", "--resume " + shown(job.resume), "not a checkpoint: " + why,
+                     "name a folder step-N below RUN_DIR/checkpoints"}});
+}
+
+/// Nothing where no checkpoint has that name. \throws BadData (LS-5004).
+std::optional<checkpoint::Tag> find_tag(const std::string& name) {
+  const std::string folder = config::tags_folder();
+  if (folder.empty() || !checkpoint::is_tag_name(name)) return std::nullopt;
+  try {
+    return checkpoint::TagRegistry(folder).find(name);
+  } catch (const UsageError&) {  // none of that name
+    return std::nullopt;
+  }
+}
+
+/// \throws BadData (LS-5017) when it is not what got the name.
+fs::path tagged_checkpoint(const planner::Job& job, const checkpoint::Tag& tag) {
+  if (std::vector<Problem> changes = verify_tag(tag, kHashedBytes); !changes.empty()) {
+    throw Error(Exit::bad_data, std::move(changes));
+  }
+  std::error_code error;
+  if (fs::exists(tag.path / checkpoint::kManifestName, error)) return tag.path;
+  if (tag.format == "lockstep" || error) refuse_folder(job, error ? error.message() : kNoManifest);
+  throw UsageError({{"LS-5003", "--resume " + shown(job.resume),
+                     "the tag names weights (" + tag.format + "), not a state to go on from",
+                     "start from them with --set model.weights=" + tag.name}});
+}
+
 void check_checkpoint(const planner::Job& job, std::vector<Problem>& problems) {
-  if (job.resume == "none" || (job.resume == "auto" && job.run_dir.empty())) return;
+  problems = allowed_key_problems(job.allow_change);
+  if (!problems.empty() || job.resume == "none") return;
+  if (job.resume == "auto" && job.run_dir.empty()) return;
   const std::optional<fs::path> folder = job.resume == "auto"
                                              ? checkpoint::newest_complete(checkpoints_dir(job))
                                              : std::optional(named_checkpoint(job));
   const auto manifest = folder ? first_manifest(*folder) : std::nullopt;
   if (!manifest) return;
-  append(problems, model_changes(job.config, manifest->config_json, folder->string()));
+  append(problems,
+         change_problems(changes_since(job, *manifest), job.allow_change, folder->string()));
 }
 
 }  // namespace
@@ -89,53 +103,35 @@ fs::path checkpoints_dir(const planner::Job& job) {
 }
 
 fs::path named_checkpoint(const planner::Job& job) {
-  const fs::path tagged = checkpoints_dir(job) / job.resume;
   std::string why;
-  for (const fs::path& folder : {tagged, fs::path(job.resume)}) {
+  for (const fs::path& folder : {checkpoints_dir(job) / job.resume, fs::path(job.resume)}) {
     std::error_code error;
     const fs::file_status status = fs::status(folder, error);
     if (fs::is_directory(status)) {
       if (fs::exists(folder / checkpoint::kManifestName, error)) return folder;
-      why = error ? error.message() : "the folder holds no " + std::string("manifest.json");
-      throw UsageError({{"LS-5003", "--resume " + shown(job.resume), "not a checkpoint: " + why,
-                         "name a folder step-N below RUN_DIR/checkpoints"}});
+      refuse_folder(job, error ? error.message() : kNoManifest);
     }
     const bool missing = status.type() == fs::file_type::not_found;
     if (!missing) why = error ? error.message() : "not a folder";
   }
+  if (const auto tag = find_tag(job.resume)) return tagged_checkpoint(job, *tag);
   throw UsageError(
       {{"LS-1001", "--resume " + shown(job.resume),
-        why.empty() ? "no such folder, and no such checkpoint in " + checkpoints_dir(job).string()
+        why.empty() ? "no such folder, no such checkpoint in " + checkpoints_dir(job).string() +
+                          ", and no such tag"
                     : "cannot be used: " + why,
-        "name a folder or a tag that is there; auto takes the newest one"}});
+        "name a folder or a tag that is there (`lockstep ckpt list --tags`); auto takes the newest "
+        "checkpoint of the run directory"}});
 }
 
-std::vector<Problem> model_changes(const config::RunConfig& config, const std::string& stored_json,
-                                   const std::string& where) {
-  const json stored = json::parse(stored_json, nullptr, /*allow_exceptions=*/false);
-  const json present = json::parse(config::to_json_text(config));
-  std::vector<Problem> problems;
-  if (!stored.is_object()) return problems;
-  const auto differs = [&](const config::Option& option) {
-    const json::json_pointer place("/" + std::string(option.section()) + "/" +
-                                   std::string(option.name()));
-    if (!stored.contains(place) || is_same(option, stored[place], present[place])) return false;
-    const std::string key(option.key);
-    problems.push_back({"LS-5006", where,
-                        key + " is " + present[place].dump() + ", the checkpoint has " +
-                            shown(stored[place].dump()),
-                        "go on with the value of the checkpoint, or train anew with --resume none "
-                        "(what is there is kept)"});
-    return true;
-  };
-  if (differs(*config::find_option("model.family"))) return problems;
-  const bool other_rule = differs(*config::find_option("optimizer.name"));
-  for (const config::Option& option : config::options()) {
-    if (option.key == "model.family" || option.key == "optimizer.name") continue;
-    if (option.key == "optimizer.momentum" && other_rule) continue;
-    if (decides_tensors(option, config)) differs(option);
-  }
-  return problems;
+std::vector<ResumeChange> changes_since(const planner::Job& job,
+                                        const checkpoint::Manifest& manifest) {
+  ResumeFacts facts;
+  facts.stored_ranks = data_ranks_of(manifest.layout);
+  if (!job.plan.strategies.empty()) facts.present_ranks = job.plan.batch.data_ranks;
+  facts.stored_data = manifest.data_hash;
+  if (!facts.stored_data.empty()) facts.present_data = training_data_hash(job.config.data);
+  return resume_changes(job.config, manifest.config_json, facts);
 }
 
 std::vector<Problem> name_problems(const std::string& flag, const std::string& name) {

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/format/manifest.h"
 #include "lockstep/engine/values/run_summary.h"
 #include "lockstep/planner/job.h"
+#include "lockstep/rundir/resume_changes.h"
 
 namespace lockstep::rundir {
 
@@ -23,12 +25,10 @@ inline constexpr const char* kStoppedCode = "LS-7057";
 /// (LS-1001, LS-5003) with the reason when there is none.
 [[nodiscard]] std::filesystem::path named_checkpoint(const planner::Job& job);
 
-/// The keys of [model], [optimizer] and [data] that decide which tensors a run has, where `config`
-/// differs from the configuration a checkpoint stores. \param stored_json "config" of its manifest.
-/// \param where the checkpoint, for messages.
-[[nodiscard]] std::vector<Problem> model_changes(const config::RunConfig& config,
-                                                 const std::string& stored_json,
-                                                 const std::string& where);
+/// What differs between `job` and the run that saved `manifest`; ranks only once the job has a
+/// plan.
+[[nodiscard]] std::vector<ResumeChange> changes_since(const planner::Job& job,
+                                                      const checkpoint::Manifest& manifest);
 
 /// A folder's name that cannot stand in JSON. \param flag that gave it.
 [[nodiscard]] std::vector<Problem> name_problems(const std::string& flag, const std::string& name);

@@ -15,6 +15,15 @@
 namespace lockstep::rundir {
 namespace {
 
+/// Only what no --allow-change lets through.
+std::vector<Problem> model_changes(const config::RunConfig& config, const std::string& stored,
+                                   const std::string& where) {
+  std::vector<ResumeChange> changes = resume_changes(config, stored);
+  std::erase_if(changes,
+                [](const ResumeChange& one) { return one.change != ChangeClass::impossible; });
+  return change_problems(changes, {}, where);
+}
+
 namespace fs = std::filesystem;
 using test::ScratchFolder;
 

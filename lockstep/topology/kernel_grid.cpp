@@ -67,6 +67,10 @@ std::vector<KernelPoint> points_to_time(Kernel kernel, Dtype type) {
     case Kernel::step:
       add_grid(points, kernel, type, {kTinyLayers.begin(), kTinyLayers.end()}, {1}, {1}, 1);
       break;
+    case Kernel::gpt_step:
+    case Kernel::resnet_step:
+      points.push_back({kernel, type});
+      break;
     case Kernel::norm:
     case Kernel::copy:
       if (type != Dtype::fp32) break;  // of gradients, which are in fp32

@@ -27,6 +27,8 @@ constexpr auto kKernels = std::to_array<KernelInfo>({
     {Kernel::norm, "norm", "elements"},
     {Kernel::copy, "copy", "elements"},
     {Kernel::step, "step", "blocks"},
+    {Kernel::gpt_step, "gpt_step", "models", false, true},
+    {Kernel::resnet_step, "resnet_step", "models", false, true},
 });
 
 using Sizes = std::array<double, 3>;

@@ -35,15 +35,18 @@ enum class Kernel : std::uint8_t {
   momentum,
   norm,  // of gradients
   copy,
-  step,  // of a tiny MLP of m layers: what surrounds operators
+  step,      // of a tiny MLP of m layers: what surrounds operators
+  gpt_step,  // of reference_config(): what operators take inside a step
+  resnet_step,
 };
 
 /// Names and sizes, in the order of the enumeration.
 struct KernelInfo {
   Kernel kernel;
-  std::string_view name;    // "linear"
-  std::string_view sizes;   // what m, n and k are: "rows, outputs, inputs"
-  bool multiplies = false;  // its rate is FLOP/s, else bytes/s
+  std::string_view name;        // "linear"
+  std::string_view sizes;       // what m, n and k are: "rows, outputs, inputs"
+  bool multiplies = false;      // its rate is FLOP/s, else bytes/s
+  bool may_be_missing = false;  // in files of before it was measured
 };
 [[nodiscard]] std::span<const KernelInfo> kernels();
 [[nodiscard]] const KernelInfo& info_of(Kernel kernel);

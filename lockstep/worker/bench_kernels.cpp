@@ -25,6 +25,7 @@
 #include "lockstep/parallel/strategies/registry.h"
 #include "lockstep/planner/planner.h"
 #include "lockstep/topology/kernel_grid.h"
+#include "lockstep/topology/reference_model.h"
 #include "lockstep/worker/kernel_cases.h"
 
 namespace lockstep::worker {
@@ -38,6 +39,7 @@ constexpr double kMostCopies = 8;
 constexpr std::size_t kFewestTimes = 5;
 constexpr std::int64_t kStepsAtOnce = 20;
 constexpr int kTinyRounds = 25;  // of so many steps: as many on each rank
+constexpr int kModelSteps = 7;   // of a model, one by one
 constexpr std::int64_t kTinySamples = 4096;
 constexpr std::uint64_t kSeed = 1;
 
@@ -111,15 +113,30 @@ class Copies {
   std::vector<at::Tensor> gradients_;
 };
 
-/// A training on all ranks that has next to nothing to compute: a step is then what surrounds the
-/// operators. Collective.
-class TinyTraining {
+/// Next to nothing to compute: a step is then what surrounds the operators.
+config::RunConfig tiny_config(std::int64_t blocks, config::Dtype type) {
+  config::RunConfig config;
+  config.model.family = config::Family::mlp;
+  config.model.layers = blocks - 1;
+  config.model.width = kTinyWidth;
+  config.model.inputs = kTinyWidth;
+  config.model.classes = kTinyClasses;
+  config.precision.compute = type;
+  config.data.format = config::DataFormat::synthetic;
+  config.data.train_samples = kTinySamples;
+  config.batch.micro_batch = kTinyBatch;
+  return config;
+}
+
+/// A training of all ranks of `world` without an end. Collective.
+class Training {
  public:
-  TinyTraining(std::int64_t blocks, config::Dtype type, comm::Group& world)
-      : config_(tiny_config(blocks, type)),
+  Training(config::RunConfig config, comm::Group& world)
+      : config_(endless(std::move(config))),
         plan_(planner::make_plan(config_, Host{}, world.size(), 0)) {
     session_ = parallel::compose({config_, plan_, mesh_, {world, world}, nullptr},
-                                 model::make_model(config_.model, 1, 1), parallel::strategies());
+                                 model::make_model(config_.model, config_.data.seq_len, kSeed),
+                                 parallel::strategies());
     data_ = data::open_data(config_);
     sampler_ =
         std::make_unique<data::Sampler>(data_.train->size(), kSeed, plan_.batch.global_batch);
@@ -130,24 +147,15 @@ class TinyTraining {
         config_, plan_, *session_, world, *sampler_, *loader_, nullptr, false});
   }
 
-  double seconds_of_a_step() {
+  /// Seconds of each of so many steps, on average.
+  double seconds_of_a_step(std::int64_t steps) {
     const Stopwatch watch;
-    for (std::int64_t i = 0; i < kStepsAtOnce; ++i) (void)trainer_->step();
-    return watch.elapsed_s() / static_cast<double>(kStepsAtOnce);
+    for (std::int64_t i = 0; i < steps; ++i) (void)trainer_->step();
+    return watch.elapsed_s() / static_cast<double>(steps);
   }
 
  private:
-  static config::RunConfig tiny_config(std::int64_t blocks, config::Dtype type) {
-    config::RunConfig config;
-    config.model.family = config::Family::mlp;
-    config.model.layers = blocks - 1;
-    config.model.width = kTinyWidth;
-    config.model.inputs = kTinyWidth;
-    config.model.classes = kTinyClasses;
-    config.precision.compute = type;
-    config.data.format = config::DataFormat::synthetic;
-    config.data.train_samples = kTinySamples;
-    config.batch.micro_batch = kTinyBatch;
+  static config::RunConfig endless(config::RunConfig config) {
     config.run.steps = std::int64_t{1} << 40;
     return config;
   }
@@ -179,7 +187,13 @@ class KernelBench {
   void run() {
     for (KernelPoint point : points_to_time(request_)) {
       world_->barrier();  // the others compute the same meanwhile
-      point.kernel == Kernel::step ? time_step(point) : time_operator(point);
+      if (point.kernel == Kernel::step) {
+        time_step(point);
+      } else if (is_step(point.kernel)) {
+        time_model(point);
+      } else {
+        time_operator(point);
+      }
       if (env_.rank == 0) report(point);
     }
   }
@@ -217,10 +231,23 @@ class KernelBench {
   }
 
   void time_step(KernelPoint& point) const {
-    TinyTraining training(static_cast<std::int64_t>(point.size[0]), point.type, *world_);
+    Training training(tiny_config(static_cast<std::int64_t>(point.size[0]), point.type), *world_);
     std::vector<double> seconds;
     const int rounds = request_.few ? 1 : kTinyRounds;
-    for (int i = 0; i < rounds; ++i) seconds.push_back(training.seconds_of_a_step());
+    for (int i = 0; i < rounds; ++i) seconds.push_back(training.seconds_of_a_step(kStepsAtOnce));
+    point.forward_s = bench::median_of(seconds);
+  }
+
+  /// Each rank trains by itself, all at once.
+  void time_model(KernelPoint& point) const {
+    config::RankEnv by_itself;
+    by_itself.backend = env_.backend;
+    const auto alone = comm::join_world(by_itself, nullptr);
+    Training training(reference_config(point.kernel, point.type), *alone);
+    (void)training.seconds_of_a_step(1);  // makes primitives
+    std::vector<double> seconds;
+    const int steps = request_.few ? 1 : kModelSteps;
+    for (int i = 0; i < steps; ++i) seconds.push_back(training.seconds_of_a_step(1));
     point.forward_s = bench::median_of(seconds);
   }
 

@@ -1,5 +1,9 @@
 #include "lockstep/worker/checkpoint_observer.h"
 
+#include <torch/headeronly/version.h>
+
+#include <map>
+#include <sstream>
 #include <system_error>
 
 #include "lockstep/base/error.h"
@@ -18,12 +22,25 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOtherModel = "LS-5006";
 
+std::map<std::string, std::string> versions() {
+  return {{"lockstep", LOCKSTEP_VERSION}, {"libtorch", TORCH_VERSION}};
+}
+
+std::string sentence_of(const Problem& problem) {
+  return problem.where + ": " + problem.what + "; to do: " + problem.fix;
+}
+
 }  // namespace
 
 CheckpointObserver::CheckpointObserver(const planner::Job& job, comm::Group& world,
                                        ReportSink* sink, comm::FlightRecorder* flight,
                                        comm::Group* behind)
-    : job_(job), world_(world), sink_(sink), flight_(flight), dir_(rundir::checkpoints_dir(job)) {
+    : job_(job),
+      world_(world),
+      sink_(sink),
+      flight_(flight),
+      dir_(rundir::checkpoints_dir(job)),
+      data_hash_(rundir::training_data_hash(job.config.data)) {
   if (behind != nullptr) saver_.emplace(*behind, dir_, job.config.checkpoint.keep);
 }
 
@@ -41,7 +58,7 @@ void CheckpointObserver::save_or_warn(const engine::TrainState& state) {
   try {
     save(state);
   } catch (const EnvironmentFault& fault) {
-    settle({{state.step, fault.problems().front()}});
+    settle({{state.step, fault.problems().front(), {}}});
   }
 }
 
@@ -57,10 +74,12 @@ void CheckpointObserver::settle(const std::vector<checkpoint::SaveOutcome>& outc
       saved_step_ = outcome.step;
       failed_saves_ = 0;
       note("checkpoint saved at step " + std::to_string(outcome.step));
+      if (outcome.left) note("older checkpoints stay: " + sentence_of(*outcome.left));
       continue;
     }
     if (++failed_saves_ >= kMostFailedSaves) throw EnvironmentFault(*outcome.fault);
-    note("checkpoint not saved, training goes on: " + outcome.fault->what);
+    note("checkpoint of step " + std::to_string(outcome.step) +
+         " not saved, training goes on: " + sentence_of(*outcome.fault));
   }
 }
 
@@ -74,6 +93,8 @@ checkpoint::SaveInfo CheckpointObserver::save_info() const {
   info.config_json = config::to_json_text(planner::with_found_batch(job_.config, job_.plan));
   info.config_hash = config::config_hash(job_.config);
   info.seed = job_.config.run.seed;
+  info.versions = versions();
+  info.data_hash = data_hash_;
   info.layout = "data=" + std::to_string(job_.plan.batch.data_ranks);
   return info;
 }
@@ -82,8 +103,9 @@ void CheckpointObserver::save(const engine::TrainState& state) {
   end_saves();
   if (saved_step_ == state.step) return;
   comm::set_phase(flight_, comm::Phase::checkpoint);
-  checkpoint::save(state, dir_, save_info(), world_, job_.config.checkpoint.keep);
-  settle({{state.step, {}}});
+  const checkpoint::SaveParts parts = checkpoint::parts_of(state, save_info(), world_);
+  const auto saved = checkpoint::write_save(parts, dir_, world_, job_.config.checkpoint.keep);
+  settle({{state.step, {}, saved.left}});
 }
 
 rundir::StartPoint CheckpointObserver::resume(engine::TrainState& state) {
@@ -102,16 +124,31 @@ bool CheckpointObserver::restore(engine::TrainState& state) {
   return load_newest(state).has_value();
 }
 
+/// Names of the complete ones, newest first, as one rank sees them: hosts may see a shared folder
+/// at different times, and ranks that load different steps would train a mixture.
+std::vector<std::string> CheckpointObserver::agreed_steps() const {
+  std::string text;
+  if (world_.rank() == index(kPrintingRank)) {
+    for (const checkpoint::StepFolder& step : checkpoint::complete_steps(dir_)) {
+      text += step.path.filename().string() + '\n';
+    }
+  }
+  const comm::Purpose purpose("which checkpoints there are");
+  std::istringstream lines(comm::broadcast_text(world_, text, index(kPrintingRank)));
+  std::vector<std::string> names;
+  for (std::string name; std::getline(lines, name);) names.push_back(name);
+  return names;
+}
+
 std::optional<fs::path> CheckpointObserver::load_newest(engine::TrainState& state) {
   std::optional<BadData> damage;  // of the newest
-  for (const checkpoint::StepFolder& folder : checkpoint::complete_steps(dir_)) {
+  for (const std::string& name : agreed_steps()) {
     try {
-      load_from(folder.path, state);
-      return folder.path;
+      load_from(dir_ / name, state);
+      return dir_ / name;
     } catch (const BadData& error) {  // on every rank
       if (error.problems().front().code == kOtherModel) throw;
-      note("passing over " + folder.path.filename().string() + ": " +
-           error.problems().front().what);
+      note("passing over " + name + ": " + error.problems().front().what);
       if (!damage) damage = error;
     }
   }
@@ -123,9 +160,9 @@ void CheckpointObserver::load_from(const fs::path& folder, engine::TrainState& s
   comm::set_phase(flight_, comm::Phase::checkpoint);
   const checkpoint::Manifest manifest = checkpoint::load(state, folder, world_);
   if (is_saved_here(folder)) saved_step_ = state.step;
-  if (manifest.config_hash != config::config_hash(job_.config)) {
-    note("the configuration differs from the one that saved " + folder.filename().string());
-  }
+  const std::vector<rundir::ResumeChange> changes = rundir::changes_since(job_, manifest);
+  for (const std::string& line : rundir::change_notes(changes, job_.allow_change)) note(line);
+  for (const std::string& line : rundir::version_notes(manifest.versions, versions())) note(line);
   note("going on from " + folder.string() + " (step " + std::to_string(state.step) + ")");
 }
 

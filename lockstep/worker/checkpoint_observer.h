@@ -2,6 +2,8 @@
 #pragma once
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "lockstep/checkpoint/async_saver.h"
 #include "lockstep/checkpoint/checkpoint.h"
@@ -41,6 +43,7 @@ class CheckpointObserver : public engine::Observer {
   [[nodiscard]] checkpoint::SaveInfo save_info() const;
   void load_from(const std::filesystem::path& folder, engine::TrainState& state);
   [[nodiscard]] bool is_saved_here(const std::filesystem::path& folder) const;
+  [[nodiscard]] std::vector<std::string> agreed_steps() const;
   [[nodiscard]] std::optional<std::filesystem::path> load_newest(engine::TrainState& state);
   void note(const std::string& text);
 
@@ -49,6 +52,7 @@ class CheckpointObserver : public engine::Observer {
   ReportSink* sink_;
   comm::FlightRecorder* flight_;
   std::filesystem::path dir_;
+  std::string data_hash_;
   std::int64_t saved_step_ = -1;  // that lies in dir_, as this run has it
   int failed_saves_ = 0;          // in a row
   std::optional<checkpoint::AsyncSaver> saver_;

@@ -41,6 +41,7 @@ Assignment make_job(const RankArgs& args, int world_size) {
   made.notes = std::move(run.notes);
   job.run_dir = args.run_dir;
   job.resume = args.resume;
+  job.allow_change = args.allow_change;
   rundir::check_start(job);
   made.finished = rundir::finished_summary(job);
   made.is_done = made.finished.has_value();

@@ -284,6 +284,8 @@ KernelOperands make_operands(const KernelPoint& point) {
     case Kernel::copy:
       return copy(point);
     case Kernel::step:
+    case Kernel::gpt_step:
+    case Kernel::resnet_step:
       break;
   }
   throw Bug(__FILE__, __LINE__, "a kernel without operands");

@@ -8,6 +8,7 @@
 
 #include "lockstep/base/process.h"
 #include "lockstep/memory/category.h"
+#include "lockstep/worker/bench_checkpoint.h"
 #include "lockstep/worker/bench_comm.h"
 #include "lockstep/worker/bench_kernels.h"
 #include "lockstep/worker/handle_errors.h"
@@ -22,8 +23,10 @@ struct Job {
   Exit (*run)(const RankArgs& args, const config::RankEnv& env);
 };
 
-constexpr auto kJobs = std::to_array<Job>(
-    {{"train", run_train}, {"bench-comm", run_bench_comm}, {"bench-kernels", run_bench_kernels}});
+constexpr auto kJobs = std::to_array<Job>({{"train", run_train},
+                                           {"bench-checkpoint", run_bench_checkpoint},
+                                           {"bench-comm", run_bench_comm},
+                                           {"bench-kernels", run_bench_kernels}});
 
 Exit run(const std::vector<std::string>& words) {
   const RankArgs args = parse_rank_args(words);
@@ -33,7 +36,7 @@ Exit run(const std::vector<std::string>& words) {
     if (job.name == args.job_name) return job.run(args, starter.env);
   }
   throw UsageError({{"LS-7201", args.job_name, "lockstep-worker has no such job",
-                     "use train, bench-comm or bench-kernels"}});
+                     "use train, bench-checkpoint, bench-comm or bench-kernels"}});
 }
 
 }  // namespace

@@ -7,6 +7,13 @@
 namespace lockstep::worker {
 namespace {
 
+/// The list that `name` adds to, or null.
+std::vector<std::string>* list_field(RankArgs& args, const std::string& name) {
+  if (name == "--set") return &args.sets;
+  if (name == "--allow-change") return &args.allow_change;
+  return nullptr;
+}
+
 /// The text field that `name` fills, or null.
 std::string* text_field(RankArgs& args, const std::string& name) {
   if (name == "--job") return &args.job_file;
@@ -29,11 +36,12 @@ RankArgs parse_rank_args(const std::vector<std::string>& args) {
   std::vector<Problem> problems;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    const bool wants_value = arg == "--set" || text_field(parsed, arg) != nullptr;
+    std::vector<std::string>* list = list_field(parsed, arg);
+    const bool wants_value = list != nullptr || text_field(parsed, arg) != nullptr;
     if (wants_value && i + 1 == args.size()) {
       problems.push_back({"LS-7201", arg, "has no value", "give one"});
-    } else if (arg == "--set") {
-      parsed.sets.push_back(args[++i]);
+    } else if (list != nullptr) {
+      list->push_back(args[++i]);
     } else if (wants_value) {
       *text_field(parsed, arg) = args[++i];
     } else if (arg.starts_with("--")) {

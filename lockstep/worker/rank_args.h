@@ -6,13 +6,14 @@
 namespace lockstep::worker {
 
 struct RankArgs {
-  std::string job_name;            // "train", "bench-comm"
-  std::string job_file;            // --job: written by the front
-  std::string config_file;         // RUN.toml, when no front was there
-  std::vector<std::string> sets;   // --set
-  std::string run_dir;             // --run-dir
-  std::string resume = "auto";     // --resume
-  bool json = false;               // errors as JSON
+  std::string job_name;                   // "train", "bench-comm"
+  std::string job_file;                   // --job: written by the front
+  std::string config_file;                // RUN.toml, when no front was there
+  std::vector<std::string> sets;          // --set
+  std::string run_dir;                    // --run-dir
+  std::string resume = "auto";            // --resume
+  std::vector<std::string> allow_change;  // --allow-change
+  bool json = false;                      // errors as JSON
   bool quiet = false;
   bool color = true;
 };

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/units.h"
+#include "lockstep/checkpoint/agree.h"
 #include "lockstep/checkpoint/format/step_folder.h"
 #include "lockstep/comm/records/flight_recorder.h"
 #include "lockstep/comm/records/purpose.h"
@@ -31,6 +32,7 @@
 #include "lockstep/worker/host_names.h"
 #include "lockstep/worker/job_source.h"
 #include "lockstep/worker/report_observer.h"
+#include "lockstep/worker/start_weights.h"
 #include "lockstep/worker/stop_observer.h"
 #include "lockstep/worker/summary.h"
 
@@ -88,10 +90,8 @@ class TrainJob {
         memory::Category::buffers,
         data.train->resident_bytes() + (data.eval ? data.eval->resident_bytes() : 0));
     const data::Sampler sampler(data.train->size(), seed(), job_.plan.batch.global_batch);
-    const auto session =
-        parallel::compose({job_.config, job_.plan, mesh_, groups(), flight_.get()},
-                          model::make_model(job_.config.model, job_.config.data.seq_len, seed()),
-                          parallel::strategies());
+    const auto session = parallel::compose({job_.config, job_.plan, mesh_, groups(), flight_.get()},
+                                           make_model(), parallel::strategies());
     memory::release_cached();  // the weights as the model made them, before they became flat
     stop_.emplace();
     BatchFinder finder(assigned_.job, *world_, env_, sink_ ? &*sink_ : nullptr);
@@ -123,6 +123,30 @@ class TrainJob {
                   Exit::requeue, json);
   }
 
+  /// Collective. A run that goes on has the weights of its checkpoint.
+  std::unique_ptr<model::Model> make_model() {
+    auto made = model::make_model(job_.config.model, job_.config.data.seq_len, seed());
+    if (job_.config.model.weights.empty()) return made;
+    leaves_out_weights_ = goes_on();
+    if (leaves_out_weights_) return made;
+    std::vector<std::string> notes;
+    checkpoint::run_on_all(*world_, [&] { notes = load_start_weights(job_.config, *made); });
+    for (const std::string& note : notes) {
+      if (sink_) sink_->send(metrics::Note{note});
+    }
+    return made;
+  }
+
+  /// Collective: as the printing rank sees the folder.
+  bool goes_on() {
+    bool goes_on = job_.resume != "auto" && job_.resume != "none";
+    if (job_.resume == "auto") {
+      goes_on = checkpoint::newest_complete(rundir::checkpoints_dir(job_)).has_value();
+    }
+    const comm::Purpose purpose("whether there is a checkpoint");
+    return comm::broadcast_text(*world_, goes_on ? "yes" : "no", index(kPrintingRank)) == "yes";
+  }
+
   /// Collective. Statistics have a group of their own: in that of the gradients they would wait
   /// behind buckets.
   parallel::Groups groups() {
@@ -152,6 +176,12 @@ class TrainJob {
     CheckpointObserver checkpoint(job_, *world_, sink_ ? &*sink_ : nullptr, flight_.get(),
                                   behind.get());
     const rundir::StartPoint start = checkpoint.resume(trainer.state());
+    if (leaves_out_weights_ && !start.checkpoint) {
+      throw EnvironmentFault({"LS-5003", rundir::checkpoints_dir(job_).string(),
+                              "the checkpoint to go on from was there and is gone",
+                              "start again: without a checkpoint the run begins with "
+                              "model.weights"});
+    }
     if (start.checkpoint) {
       check_position(trainer.state(), sampler, *start.checkpoint);
       trainer.loaded();
@@ -249,6 +279,7 @@ class TrainJob {
   Mesh mesh_;
   std::optional<ReportSink> sink_;  // of the printing rank
   std::optional<StopObserver> stop_;
+  bool leaves_out_weights_ = false;  // model.weights: a checkpoint has others
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,7 +104,8 @@ void RunningProgram::send_signal(int number) const { ::kill(pid_, number); }
 ProgramResult RunningProgram::wait() {
   ProgramResult result;
   int status = 0;
-  while (::waitpid(pid_, &status, WNOHANG) == 0) {
+  struct rusage usage {};
+  while (::wait4(pid_, &status, WNOHANG, &usage) == 0) {
     if (!result.timed_out && std::chrono::steady_clock::now() - start_ > deadline_) {
       result.timed_out = true;
       ::kill(-pid_, SIGKILL);
@@ -112,6 +114,7 @@ ProgramResult RunningProgram::wait() {
   }
   ended_ = true;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  result.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) << 10U;
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   result.out = out_so_far();

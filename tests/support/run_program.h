@@ -1,6 +1,7 @@
 // Runs a program as a user would and gives back all that it did; for tests of whole programs.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ struct ProgramResult {
   int signal = 0;          // that killed it
   bool timed_out = false;  // the deadline killed it, and its process group
   double seconds = 0;
+  /// The most memory that it held at once; never less than what this process held before.
+  std::uint64_t peak_rss_bytes = 0;
   std::string out;
   std::string err;
 

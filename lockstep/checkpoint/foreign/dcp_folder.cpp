@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/units.h"
+#include "lockstep/checkpoint/foreign/claimed_bytes.h"
 #include "lockstep/checkpoint/foreign/misfit.h"
 #include "lockstep/checkpoint/format/box_runs.h"
 
@@ -41,6 +42,9 @@ DcpSource::DcpSource(const std::filesystem::path& dir) : dir_(dir) {
     }
     add(tensor);
   }
+  std::uint64_t file_bytes = 0;
+  for (const auto& [name, opened] : files_) file_bytes += opened.size_bytes();
+  check_claims(tensors_, file_bytes, dir.string());
   skipped_ = std::move(metadata.skipped);
   if (!metadata.version.empty()) facts_["dcp_version"] = metadata.version;
 }
@@ -76,7 +80,8 @@ const InputFile& DcpSource::file(const DcpTensor& tensor, const DcpItem& item) {
 
 DcpSource::Chunk DcpSource::open_chunk(const DcpTensor& tensor, const DcpChunk& chunk) {
   const InputFile& in = file(tensor, chunk.item);
-  const TorchArchive& archive = archives_.emplace_back(in, chunk.item.offset, chunk.item.bytes);
+  const TorchArchive& archive =
+      archives_.try_emplace(chunk.item, in, chunk.item.offset, chunk.item.bytes).first->second;
   const std::string name = "\"" + tensor.name + "\" at " + to_text(chunk.box.offset);
   auto view = archive.tensor_of(archive.root(), tensor.name);
   if (!view) throw_misfit(archive.zip().where(), name + ": the item is no tensor");

@@ -1,7 +1,6 @@
 // A folder of torch.distributed.checkpoint as whole tensors, whatever chunks they are stored in
 // (docs/formats/foreign.md).
 #pragma once
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -39,7 +38,7 @@ class DcpSource final : public TensorSource {
 
   std::filesystem::path dir_;
   std::map<std::string, InputFile> files_;
-  std::deque<TorchArchive> archives_;
+  std::map<DcpItem, TorchArchive> archives_;
   std::vector<StoredTensor> tensors_;
   std::vector<std::vector<Chunk>> chunks_;  // of tensors_
   std::vector<SkippedEntry> skipped_;

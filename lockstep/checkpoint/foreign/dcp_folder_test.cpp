@@ -12,6 +12,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
+using std::string_literals::operator""s;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -211,6 +212,72 @@ TEST_F(DcpFolderTest, ChunksThatOverlapOrLeaveAHoleAreRefused) {
   EXPECT_THAT(fault(), HasSubstr("outside the shape"));
   add("w", tensor_of({2}, {}));
   EXPECT_THAT(fault(), HasSubstr("leave 2 elements out"));
+}
+
+TEST_F(DcpFolderTest, ItemsThatOverlapAreRefused) {
+  const std::string bytes = item({2}, {1, 2});
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  for (const std::int64_t at : {0, 1, 100}) {
+    add_plain("a", put("__0_0.distcp", bytes));
+    add_plain("b", place_of("__0_0.distcp", at, size + 1));
+    EXPECT_THAT(fault(), HasSubstr("of __0_0.distcp overlaps one of \"")) << at;
+  }
+  add_plain("a", put("__0_0.distcp", bytes));
+  add_plain("b", put("__1_0.distcp", bytes));  // the same place in another file
+  add_plain("c", put("__0_0.distcp", bytes));
+  EXPECT_EQ(source().tensors().size(), 3U);
+}
+
+TEST_F(DcpFolderTest, OneItemForSeveralChunksIsOpenedOnce) {
+  const std::string where = put("__0_0.distcp", item({1}, {7}));
+  std::vector<std::string> chunks;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    chunks.push_back(chunk_of({i}, {1}));
+    place("w", size_of({i}), where);
+  }
+  add("w", tensor_of({4}, chunks));
+  const auto opened = source();
+  std::string all(16, '?');
+  opened.read(0, 0, std::as_writable_bytes(std::span(all)));
+  EXPECT_EQ(all, floats({7, 7, 7, 7}));
+}
+
+TEST_F(DcpFolderTest, ChunksThatRepeatOneElementWithoutEndAreRefused) {
+  const auto endless = [](std::int64_t elements) {
+    return made::torch_file_of(
+        made::pickle(made::tensor(made::storage("FloatStorage", "0", 1), 0, {elements}, {0})),
+        {floats({1})});
+  };
+  const std::int64_t most = 1 << 28;
+  add("w", tensor_of({most}, {chunk_of({0}, {most})}));
+  place("w", size_of({0}), put("__0_0.distcp", endless(most)));
+  EXPECT_THAT(fault(), HasSubstr("1000 times the bytes of the files"));
+  add("w", tensor_of({1000}, {chunk_of({0}, {1000})}));
+  place("w", size_of({0}), put("__0_0.distcp", endless(1000)));
+  EXPECT_EQ(fault(), "");
+}
+
+TEST_F(DcpFolderTest, NamesOfAnyLengthAreNot) {
+  const std::string where = put("__0_0.distcp", item({2}, {1, 2}));
+  add_plain(std::string(1024, 'n'), where);
+  EXPECT_EQ(fault(), "");
+  add_plain(std::string(1025, 'n'), where);
+  EXPECT_THAT(fault(), HasSubstr("a name of more than 1024 bytes"));
+  add_plain("w", place_of(std::string(256, 'f'), 0, 10));
+  EXPECT_THAT(fault(), HasSubstr("which is no name of a file"));
+  add("w", tensor_of({4097}, std::vector<std::string>(4097, chunk_of({0}, {1}))));
+  EXPECT_THAT(fault(), HasSubstr("\"w\": more than 4096 chunks"));
+}
+
+TEST_F(DcpFolderTest, AVersionThatIsNoTextIsLeftOut) {
+  for (const std::string& version : {made::integer(3), "C\x01\xff"s}) {
+    folder_.write(
+        ".metadata",
+        made::pickle(
+            object(kClasses, "Metadata",
+                   {{"state_dict_metadata", "}"}, {"storage_data", "}"}, {"version", version}})));
+    EXPECT_TRUE(DcpSource(folder_.path()).facts().empty());
+  }
 }
 
 TEST_F(DcpFolderTest, PathsThatLeaveTheFolderAreRefused) {

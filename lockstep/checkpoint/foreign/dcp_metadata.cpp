@@ -1,5 +1,6 @@
 #include "lockstep/checkpoint/foreign/dcp_metadata.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,11 @@
 
 namespace lockstep::checkpoint {
 namespace {
+
+// Every chunk and item has a copy of its names.
+constexpr std::size_t kMaxNameBytes = 1024;
+constexpr std::size_t kMaxFileNameBytes = 255;
+constexpr std::size_t kShownBytes = 64;  // of a longer name
 
 const std::string kClasses = "torch.distributed.checkpoint.metadata.";
 const std::string kStorageInfo = "torch.distributed.checkpoint.filesystem._StorageInfo";
@@ -55,8 +61,8 @@ bool is_dict(const PickleValue* value) {
 }
 
 bool is_file_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
-         name.find('\0') == name.npos;
+  return !name.empty() && name.size() <= kMaxFileNameBytes && name != "." && name != ".." &&
+         name.find('/') == name.npos && name.find('\0') == name.npos;
 }
 
 /// Turns the tree of the pickle into a DcpMetadata.
@@ -68,17 +74,17 @@ class Parser {
     if (!root_.is_object_of(kClasses + "Metadata")) {
       fail("it is no Metadata of torch.distributed.checkpoint");
     }
-    if (const PickleValue* version = attribute(root_, "version")) found_.version = version->text();
+    note_version();
     const PickleValue* tensors = attribute(root_, "state_dict_metadata");
     const PickleValue* items = attribute(root_, "storage_data");
     if (!is_dict(tensors) || !is_dict(items)) fail("it lists no tensors or no items");
     for (std::size_t i = 0; i < items->entries(); ++i) {
       note_item(*items->entry(i).first, *items->entry(i).second);
     }
+    check_apart();
     for (std::size_t i = 0; i < tensors->entries(); ++i) {
       const auto [name, value] = tensors->entry(i);
-      if (!name->is(PickleKind::text)) fail("it lists a tensor without a name");
-      add(std::string(name->text()), *value);
+      add(name_of(name), *value);
     }
     return std::move(found_);
   }
@@ -92,13 +98,28 @@ class Parser {
     fail("\"" + name + "\": " + what);
   }
 
-  void note_item(const PickleValue& key, const PickleValue& value) {
-    const PickleValue* name = attribute(key, "fqn");
-    if (!key.is_object_of(kClasses + "MetadataIndex") || name == nullptr ||
-        !name->is(PickleKind::text)) {
-      fail("it lists an item without a name");
+  void note_version() {
+    const PickleValue* version = attribute(root_, "version");
+    if (version == nullptr || !version->is(PickleKind::text)) return;
+    if (version->text().size() > kMaxNameBytes) fail("a version longer than any");
+    found_.version = version->text();
+  }
+
+  /// Of a tensor or item.
+  [[nodiscard]] std::string name_of(const PickleValue* name) const {
+    if (name == nullptr || !name->is(PickleKind::text)) {
+      fail("it lists a tensor or item without a name");
     }
-    const std::string text(name->text());
+    if (name->text().size() > kMaxNameBytes) {
+      fail(std::string(name->text().substr(0, kShownBytes)),
+           "a name of more than " + std::to_string(kMaxNameBytes) + " bytes");
+    }
+    return std::string(name->text());
+  }
+
+  void note_item(const PickleValue& key, const PickleValue& value) {
+    if (!key.is_object_of(kClasses + "MetadataIndex")) fail("it lists an item without a name");
+    const std::string text = name_of(attribute(key, "fqn"));
     const std::optional<Shape> offset = shape_of(key, "offset");
     if (!offset && attribute(key, "offset") != nullptr) fail(text, "an item at no offset");
     if (!items_.emplace(Key(text, offset), item_of(text, value)).second) {
@@ -118,7 +139,8 @@ class Parser {
       fail(name, "an item without a place in a file");
     }
     if (!file->is(PickleKind::text) || !is_file_name(file->text())) {
-      fail(name, "an item in \"" + std::string(file->text()) + "\", which is no name of a file");
+      fail(name, "an item in \"" + std::string(file->text().substr(0, kMaxNameBytes)) +
+                     "\", which is no name of a file");
     }
     const PickleValue* changes = attribute(value, "transform_descriptors");
     if (changes != nullptr && !changes->items().empty()) {
@@ -126,6 +148,24 @@ class Parser {
     }
     return {std::string(file->text()), static_cast<std::uint64_t>(offset->integer()),
             static_cast<std::uint64_t>(bytes->integer())};
+  }
+
+  /// A file has every byte once: a small one could be any number of items otherwise.
+  void check_apart() const {
+    std::vector<std::pair<const DcpItem*, const std::string*>> order;
+    for (const auto& [key, item] : items_) order.emplace_back(&item, &key.first);
+    std::sort(order.begin(), order.end(),
+              [](const auto& a, const auto& b) { return *a.first < *b.first; });
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const DcpItem& before = *order[i - 1].first;
+      const DcpItem& item = *order[i].first;
+      const bool is_apart =
+          item.file != before.file || item == before || item.offset >= before.offset + before.bytes;
+      if (!is_apart) {
+        fail(*order[i].second, "its item at byte " + std::to_string(item.offset) + " of " +
+                                   item.file + " overlaps one of \"" + *order[i - 1].second + "\"");
+      }
+    }
   }
 
   void add(const std::string& name, const PickleValue& value) {
@@ -174,6 +214,9 @@ class Parser {
   std::vector<DcpChunk> chunks_of(const std::string& name, const PickleValue& tensor) const {
     const PickleValue* list = attribute(tensor, "chunks");
     if (list == nullptr || !list->is(PickleKind::list)) fail(name, "a tensor without chunks");
+    if (list->items().size() > kMaxBoxes) {
+      fail(name, "more than " + std::to_string(kMaxBoxes) + " chunks");
+    }
     std::vector<DcpChunk> chunks;
     for (const PickleValue* value : list->items()) {
       const auto offset = shape_of(*value, "offsets");
@@ -212,11 +255,14 @@ const PickleGlobals& dcp_globals() {
   return kGlobals;
 }
 
+DcpMetadata parse_dcp_metadata(std::string pickle, const std::string& where) {
+  const PickleTree tree = read_pickle(std::move(pickle), dcp_globals(), where);
+  return Parser(tree.root(), where).metadata();
+}
+
 DcpMetadata read_dcp_metadata(const std::filesystem::path& dir) {
   const std::filesystem::path path = dir / kDcpMetadataFile;
-  const PickleTree tree =
-      read_pickle(read_text_file(path, kMaxPickleBytes), dcp_globals(), path.string());
-  return Parser(tree.root(), path.string()).metadata();
+  return parse_dcp_metadata(read_text_file(path, kMaxPickleBytes), path.string());
 }
 
 }  // namespace lockstep::checkpoint

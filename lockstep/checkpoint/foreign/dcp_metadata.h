@@ -44,8 +44,12 @@ struct DcpMetadata {
 /// What `.metadata` may name; nothing else.
 [[nodiscard]] const PickleGlobals& dcp_globals();
 
-/// Reads the pickle without executing anything. \throws BadData: LS-5020, naming the tensor, when
-/// it does not fit together; as InputFile and read_pickle().
+/// Reads the pickle without executing anything. Items are either the same or apart, so what they
+/// hold is no more than the files. \param where file, for messages. \throws BadData: LS-5020,
+/// naming the tensor, when it does not fit together; as read_pickle().
+[[nodiscard]] DcpMetadata parse_dcp_metadata(std::string pickle, const std::string& where);
+
+/// The file of a folder. \throws as parse_dcp_metadata() and InputFile.
 [[nodiscard]] DcpMetadata read_dcp_metadata(const std::filesystem::path& dir);
 
 }  // namespace lockstep::checkpoint

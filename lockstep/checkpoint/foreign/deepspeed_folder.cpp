@@ -9,82 +9,21 @@
 #include <utility>
 
 #include "lockstep/base/units.h"
+#include "lockstep/checkpoint/foreign/claimed_bytes.h"
 #include "lockstep/checkpoint/foreign/deepspeed_files.h"
 #include "lockstep/checkpoint/foreign/deepspeed_layout.h"
+#include "lockstep/checkpoint/foreign/deepspeed_values.h"
 #include "lockstep/checkpoint/foreign/misfit.h"
-#include "lockstep/checkpoint/foreign/torch_tensor.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
 constexpr std::size_t kMaxFactBytes = 256;
 constexpr std::size_t kMaxSkipped = 1024;
+constexpr std::size_t kMaxMoments = 16;  // kinds of state; each is a tensor more per parameter
 constexpr std::int64_t kMaxStage = 3;
 
 using Run = JoinedTensors::Run;
-
-std::string path_of(const OpenTorchFile& file) { return file.file.path().string(); }
-
-/// What stands under `key`; nullptr also for None.
-const PickleValue* found(const PickleValue& dict, std::string_view key) {
-  const PickleValue* value = dict.find(key);
-  return value == nullptr || value->is(PickleKind::none) ? nullptr : value;
-}
-
-bool is_dict(const PickleValue* value) {
-  return value != nullptr &&
-         (value->is(PickleKind::dict) || value->is_object_of("collections.OrderedDict"));
-}
-
-const PickleValue& need_dict(const OpenTorchFile& file, const PickleValue& dict,
-                             const std::string& key) {
-  const PickleValue* value = found(dict, key);
-  if (!is_dict(value)) throw_misfit(path_of(file), "it has no dict " + key);
-  return *value;
-}
-
-std::span<const PickleValue* const> need_list(const OpenTorchFile& file, const PickleValue& dict,
-                                              const std::string& key) {
-  const PickleValue* value = found(dict, key);
-  if (value == nullptr || !(value->is(PickleKind::list) || value->is(PickleKind::tuple))) {
-    throw_misfit(path_of(file), "it has no list " + key);
-  }
-  return value->items();
-}
-
-/// A number, also one of an enumeration.
-std::optional<std::int64_t> integer_of(const PickleValue* value) {
-  if (value == nullptr) return std::nullopt;
-  if (value->is(PickleKind::integer)) return value->integer();
-  const bool is_enum = value->is(PickleKind::object) && value->args()->items().size() == 1;
-  return is_enum && value->args()->items()[0]->is(PickleKind::integer)
-             ? std::optional(value->args()->items()[0]->integer())
-             : std::nullopt;
-}
-
-const PickleValue* under_number(const PickleValue& dict, std::int64_t key) {
-  for (std::size_t i = 0; i < dict.entries(); ++i) {
-    const auto [name, value] = dict.entry(i);
-    if (name->is(PickleKind::integer) && name->integer() == key) return value;
-  }
-  return nullptr;
-}
-
-/// The parameters of a dict name -> shape.
-std::vector<FlatParameter> parameters_of(const OpenTorchFile& file, const PickleValue& dict,
-                                         const std::string& what) {
-  std::vector<FlatParameter> parameters;
-  if (!is_dict(&dict)) throw_misfit(path_of(file), what + " holds something else than a dict");
-  for (std::size_t i = 0; i < dict.entries(); ++i) {
-    const auto [name, value] = dict.entry(i);
-    const auto shape = integers_of(*value);
-    if (!name->is(PickleKind::text) || !shape || !tensor_bytes("F64", *shape)) {
-      throw_misfit(path_of(file), what + ": \"" + std::string(name->text()) + "\" has no shape");
-    }
-    parameters.push_back({std::string(name->text()), *shape, elements_of(*shape)});
-  }
-  return parameters;
-}
 
 }  // namespace
 
@@ -100,6 +39,7 @@ class DeepSpeedBuilder {
     add_trained();
     add_frozen();
     add_module();
+    check_claims(parts_.tensors(), parts_.file_bytes(), files_.folder.string());
     set_facts();
   }
 
@@ -204,36 +144,46 @@ class DeepSpeedBuilder {
                                                   parts_.view(first).dtype);
   }
 
-  /// Where the optimizer of one rank has the state of flat tensor `group`; nullptr: nowhere.
-  const PickleValue* state_of(std::size_t rank, std::size_t group) const {
+  /// Where the optimizer of one rank has the state of each flat tensor, by its number.
+  std::map<std::int64_t, const PickleValue*> state_of(std::size_t rank) const {
     const bool is_parts = stage_ == kMaxStage;
     const PickleValue* base =
         found(*states_[rank], is_parts ? "optimizer_state_dict" : "base_optimizer_state");
-    if (base == nullptr) return nullptr;
-    const PickleValue* state = nullptr;
-    if (base->is(PickleKind::list)) {
-      state = group < base->items().size() ? base->items()[group] : nullptr;
-    } else if (const PickleValue* all = found(*base, "state")) {
-      state = under_number(*all, static_cast<std::int64_t>(group));
+    if (base == nullptr) return {};
+    if (!base->is(PickleKind::list)) {
+      const PickleValue* all = found(*base, "state");
+      return all == nullptr ? std::map<std::int64_t, const PickleValue*>() : by_number(*all);
     }
-    return is_dict(state) ? state : nullptr;
+    std::map<std::int64_t, const PickleValue*> states;
+    for (const PickleValue* state : base->items()) {
+      states.emplace(static_cast<std::int64_t>(states.size()), state);
+    }
+    return states;
   }
 
   /// Flat tensors of the optimizer by kind, those as long as the weights that they belong to.
   std::map<std::string, Wholes> add_moments(const Wholes& weights) {
     std::map<std::string, Wholes> moments;
     for (std::size_t rank = 0; rank < weights.size(); ++rank) {
+      const auto states = state_of(rank);
       for (std::size_t group = 0; group < weights[rank].size(); ++group) {
-        const PickleValue* state = state_of(rank, group);
-        for (std::size_t i = 0; state != nullptr && i < state->entries(); ++i) {
-          const auto [key, value] = state->entry(i);
-          if (key->is(PickleKind::text)) {
-            add_moment(moments, weights, rank, group, std::string(key->text()), *value);
-          }
+        const auto state = states.find(static_cast<std::int64_t>(group));
+        if (state != states.end() && is_dict(state->second)) {
+          add_moments_of(*state->second, weights, rank, group, moments);
         }
       }
     }
     return moments;
+  }
+
+  void add_moments_of(const PickleValue& state, const Wholes& weights, std::size_t rank,
+                      std::size_t group, std::map<std::string, Wholes>& moments) {
+    NewNames names(*optimizer_[rank], "the state of group " + std::to_string(group));
+    for (std::size_t i = 0; i < state.entries(); ++i) {
+      const auto [key, value] = state.entry(i);
+      if (!key->is(PickleKind::text)) continue;
+      add_moment(moments, weights, rank, group, std::string(names.add(*key)), *value);
+    }
   }
 
   void add_moment(std::map<std::string, Wholes>& moments, const Wholes& weights, std::size_t rank,
@@ -254,6 +204,10 @@ class DeepSpeedBuilder {
                                       count_text(parts_.elements(*weights[rank][group])));
     }
     Wholes& of_kind = moments[key];
+    if (moments.size() > kMaxMoments) {
+      throw_misfit(path_of(file), "more than " + std::to_string(kMaxMoments) +
+                                      " kinds of moments, the last is " + name);
+    }
     if (of_kind.empty()) {
       for (const auto& groups : weights) of_kind.emplace_back(groups.size());
       first_of_kind_[key] = whole;
@@ -298,8 +252,9 @@ class DeepSpeedBuilder {
       for (const auto& whole : groups) of_rank.push_back(parts_.elements(*whole));
     }
     std::vector<std::vector<FlatParameter>> by_group;
+    NewNames names(*model_[0], "param_shapes");
     for (const PickleValue* group : need_list(*model_[0], *root_, "param_shapes")) {
-      by_group.push_back(parameters_of(*model_[0], *group, "param_shapes"));
+      by_group.push_back(parameters_of(*group, names));
       all.insert(all.end(), by_group.back().begin(), by_group.back().end());
     }
     if (stage_ == kMaxStage) return lay_out_parts(all, sizes);
@@ -358,11 +313,15 @@ class DeepSpeedBuilder {
   void add_frozen() {
     const PickleValue* shapes = found(*root_, "frozen_param_shapes");
     if (shapes == nullptr) return;
-    for (const auto& parameter : parameters_of(*model_[0], *shapes, "frozen_param_shapes")) {
+    NewNames names(*model_[0], "frozen_param_shapes");
+    const std::vector<FlatParameter> parameters = parameters_of(*shapes, names);
+    if (parameters.empty()) return;
+    const auto fragments = frozen_fragments();
+    for (const FlatParameter& parameter : parameters) {
       std::vector<Run> runs;
       std::uint64_t left = parameter.elements;
-      for (const OpenTorchFile* file : model_) {
-        const std::uint32_t whole = add_fragment(*file, parameter);
+      for (std::size_t rank = 0; rank < model_.size(); ++rank) {
+        const std::uint32_t whole = add_fragment(*model_[rank], parameter, fragments[rank]);
         const std::uint64_t count = std::min(left, parts_.elements(whole));
         check_dtype(whole, runs.empty() ? whole : runs[0].whole, parameter.name);
         runs.push_back({whole, 0, count});
@@ -374,11 +333,25 @@ class DeepSpeedBuilder {
     }
   }
 
-  std::uint32_t add_fragment(const OpenTorchFile& file, const FlatParameter& parameter) {
-    const auto& fragments = need_dict(file, file.archive.root(), "frozen_param_fragments");
-    const PickleValue* value = found(fragments, parameter.name);
-    const auto view =
-        value == nullptr ? std::nullopt : file.archive.tensor_of(*value, parameter.name);
+  using Values = std::map<std::string_view, const PickleValue*>;
+
+  /// [rank]
+  [[nodiscard]] std::vector<Values> frozen_fragments() const {
+    const std::string key = "frozen_param_fragments";
+    std::vector<Values> fragments;
+    for (const OpenTorchFile* file : model_) {
+      fragments.push_back(
+          by_name(need_dict(*file, file->archive.root(), key), NewNames(*file, key)));
+    }
+    return fragments;
+  }
+
+  std::uint32_t add_fragment(const OpenTorchFile& file, const FlatParameter& parameter,
+                             const Values& fragments) {
+    const auto value = fragments.find(parameter.name);
+    const auto view = value == fragments.end()
+                          ? std::nullopt
+                          : file.archive.tensor_of(*value->second, parameter.name);
     if (!view) throw_misfit(path_of(file), "frozen_param_fragments lacks " + parameter.name);
     if (stage_ < kMaxStage && view->shape != parameter.shape) {
       throw_misfit(path_of(file), "the fragment of \"" + parameter.name + "\" is " +
@@ -406,9 +379,10 @@ class DeepSpeedBuilder {
     const PickleValue* shared = found(*root_, "shared_params");
     Views views;
     std::vector<std::pair<std::string, TensorView>> others;
+    NewNames names(file, "module");
     for (std::size_t i = 0; i < module.entries(); ++i) {
       const auto [key, value] = module.entry(i);
-      const std::string name(key->text());
+      const std::string name(names.add(*key));
       const auto view = file.archive.tensor_of(*value, name);
       if (view && buffers.count(name) > 0) {
         add_buffer(file, name, *view);

@@ -453,6 +453,60 @@ TEST_F(DeepSpeedFolderTest, AFlatTensorThatRepeatsOneElementIsRefused) {
   EXPECT_THAT(fault(), HasSubstr("is no flat tensor"));
 }
 
+TEST_F(DeepSpeedFolderTest, ABufferThatRepeatsOneElementWithoutEndIsRefused) {
+  write_zero_2();
+  const auto with = [&](std::int64_t elements) {
+    const std::string endless =
+        made::tensor(made::storage("FloatStorage", "0", 1), 0, {elements}, {0});
+    const std::string file =
+        made::pickle(made::dict({{"module", made::dict({{"mean", endless}})},
+                                 {"buffer_names", made::list({made::text("mean")})},
+                                 {"param_shapes", made::list({made::ordered_dict(kShapes[0])})}}));
+    write("mp_rank_00_model_states.pt", made::torch_file_of(file, {bytes_of({1})}));
+    return fault();
+  };
+  EXPECT_EQ(with(1000), "");
+  EXPECT_THAT(with(std::int64_t{1} << 40), HasSubstr("1000 times the bytes of the files"));
+}
+
+TEST_F(DeepSpeedFolderTest, MoreKindsOfMomentsThanAnyOptimizerHasAreRefused) {
+  write_zero_2();
+  const auto with = [&](int kinds) {
+    File file;
+    Texts moments;
+    for (int i = 0; i < kinds; ++i)
+      moments.emplace_back("m" + std::to_string(i), file.flat({5, 6, 7}));
+    const std::string state =
+        made::dict({{"state", "}" + made::integer(0) + made::dict(moments) + "s"}});
+    const Texts inner{{"zero_stage", made::integer(2)},
+                      {"partition_count", made::integer(2)},
+                      {"single_partition_of_fp32_groups", made::list({file.flat({5, 6, 7})})},
+                      {"base_optimizer_state", state}};
+    write_optimizer(1, file.of(made::dict({{"optimizer_state_dict", made::dict(inner)}})));
+    return fault();
+  };
+  EXPECT_THAT(with(1), HasSubstr("its part is missing"));  // rank 0 has others
+  EXPECT_THAT(with(17), HasSubstr("more than 16 kinds of moments"));
+}
+
+TEST_F(DeepSpeedFolderTest, NamesOfAnyLengthAreNotTakenAndNoneTwice) {
+  write_zero_2();
+  const auto with = [&](const Texts& module) {
+    File file;
+    write("mp_rank_00_model_states.pt", model_file(file, kShapes, module));
+    return fault();
+  };
+  File file;
+  EXPECT_EQ(with({{std::string(1024, 'n'), made::text("x")}}), "");
+  EXPECT_THAT(with({{std::string(1025, 'n'), made::text("x")}}), HasSubstr("more than 1024 bytes"));
+  EXPECT_THAT(with({{"x", "N"}, {"x", "N"}}), HasSubstr("module: two tensors are named x"));
+  write("mp_rank_00_model_states.pt",
+        file.of(made::dict({{"module", "}" + made::integer(1) + "Ns"},
+                            {"buffer_names", made::list({})},
+                            {"param_shapes", made::list({made::ordered_dict(kShapes[0])})}})));
+  EXPECT_THAT(fault(), HasSubstr("module holds something without a name"));
+}
+
 TEST_F(DeepSpeedFolderTest, ParametersWithoutAShapeOrOfOneNameAreRefused) {
   write_zero_2();
   File file;

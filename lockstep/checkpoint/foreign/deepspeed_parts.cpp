@@ -14,6 +14,12 @@ std::uint64_t elements_of(const Shape& shape) {
   return elements;
 }
 
+std::uint64_t JoinedTensors::file_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const OpenTorchFile& file : files_) bytes += file.file.size_bytes();
+  return bytes;
+}
+
 std::uint32_t JoinedTensors::add_whole(const OpenTorchFile& file, TensorView view) {
   wholes_.push_back({&file, std::move(view)});
   return static_cast<std::uint32_t>(wholes_.size() - 1);

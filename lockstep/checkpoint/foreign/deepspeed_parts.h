@@ -54,6 +54,8 @@ class JoinedTensors {
   [[nodiscard]] bool has(const std::string& name) const { return places_.count(name) > 0; }
 
   [[nodiscard]] std::span<const StoredTensor> tensors() const { return tensors_; }
+  /// Of all files.
+  [[nodiscard]] std::uint64_t file_bytes() const;
   /// As TensorSource::read().
   void read(std::size_t index, std::uint64_t begin, std::span<std::byte> out) const;
 

@@ -64,11 +64,12 @@ std::string kind_of_head(std::string_view head) {
   }
   if (is_markup(head)) return "an HTML or XML page: what was downloaded is not the file";
   if (is_legacy(head)) {
-    return "a file of torch.save before PyTorch 1.6: load it in a current PyTorch and save it "
-           "again";
+    return "a file of torch.save before PyTorch 1.6: save it again with a current PyTorch, which "
+           "reads it with torch.load(weights_only=True)";
   }
   if (head.substr(std::min(kTarMagicAt, head.size())).starts_with("ustar")) {
-    return "a tar archive: unpack it, or, if PyTorch before 0.1.10 wrote it, load and save it anew";
+    return "a tar archive: unpack it, or, if PyTorch before 0.1.10 wrote it, have it saved anew "
+           "where it was made";
   }
   if (head.size() > 10 && head.substr(8).starts_with("{\"") && head[7] == '\0') {
     return "a safetensors file: name it .safetensors";

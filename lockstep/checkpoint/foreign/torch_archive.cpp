@@ -30,8 +30,8 @@ std::string folder_of(const ZipArchive& zip) {
   }
   if (zip.find(folder + "constants.pkl") != nullptr) {
     throw_not_torch(zip.where(),
-                    "a TorchScript program: load it with torch.jit.load and save its "
-                    "state_dict() with torch.save");
+                    "a TorchScript program, which is code: where it was made, save the "
+                    "model's state_dict() with torch.save");
   }
   return folder;
 }
@@ -50,7 +50,11 @@ void check_byte_order(const ZipArchive& zip, const std::string& folder) {
 PickleTree tree_of(const ZipArchive& zip, const std::string& folder, const PickleGlobals& more) {
   check_byte_order(zip, folder);
   const ZipEntry& entry = *zip.find(folder + std::string(kPickle));
-  return read_pickle(zip.read_all(entry, kMaxPickleBytes), torch_globals() + more, zip.where());
+  std::string pickle = zip.read_all(entry, kMaxPickleBytes);
+  const bool has_more = !more.allowed.empty() || !more.skipped.empty();
+  // A folder of DCP has thousands of archives: no copy of the names for each.
+  return has_more ? read_pickle(std::move(pickle), torch_globals() + more, zip.where())
+                  : read_pickle(std::move(pickle), torch_globals(), zip.where());
 }
 
 StridedView strides_of(const TensorView& view) {

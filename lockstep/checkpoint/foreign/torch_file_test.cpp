@@ -355,6 +355,15 @@ TEST_F(TorchFileTest, ExpandedTensorsAreTakenUpToALimit) {
               HasSubstr("1000 times"));
 }
 
+TEST_F(TorchFileTest, AStorageIsKnownByAShortKey) {
+  const auto fault = [&](std::size_t bytes) {
+    const std::string key(bytes, 'k');
+    return fault_of(made::tensor(made::storage("FloatStorage", key, 1), 0, {1}, {1}), {"abcd"});
+  };
+  EXPECT_THAT(fault(256), HasSubstr("is not in the archive"));
+  EXPECT_THAT(fault(257), HasSubstr("a storage without a key"));
+}
+
 TEST_F(TorchFileTest, TwoTensorsOfOneNameAreRefused) {
   EXPECT_THAT(
       fault_of(made::dict({{"a.b", vector_of(1)}, {"a", made::dict({{"b", vector_of(1)}})}}),

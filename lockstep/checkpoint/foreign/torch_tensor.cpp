@@ -9,6 +9,7 @@ namespace lockstep::checkpoint {
 namespace {
 
 constexpr std::size_t kMaxDims = 64;
+constexpr std::size_t kMaxKeyBytes = 256;  // every view has a copy; PyTorch writes numbers
 constexpr std::string_view kModule = "torch.";
 
 using Items = std::span<const PickleValue* const>;
@@ -150,7 +151,8 @@ class Parser {
     need(value.is(PickleKind::persistent) && value.args()->is(PickleKind::tuple), "no storage");
     const Items id = value.args()->items();
     need(id.size() >= 5 && id[0]->text() == "storage", "no storage");
-    need(id[2]->is(PickleKind::text), "a storage without a key");
+    need(id[2]->is(PickleKind::text) && id[2]->text().size() <= kMaxKeyBytes,
+         "a storage without a key");
     need(id[4]->is(PickleKind::integer) && id[4]->integer() >= 0, "a storage of no size");
     if (id.size() > 5 && !id[5]->is(PickleKind::none)) {
       found.why = "a view of the form before PyTorch 1.6";

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/units.h"
+#include "lockstep/checkpoint/foreign/claimed_bytes.h"
 #include "lockstep/checkpoint/foreign/not_torch.h"
 
 namespace lockstep::checkpoint {
@@ -21,10 +22,6 @@ constexpr const char* kRootName = "value";  // of what is no dict or list itself
 constexpr std::uint64_t kFreeNameBytes = std::uint64_t{1} << 24U;
 constexpr std::uint64_t kNameBytesPerByte = 8;
 constexpr std::uint64_t kBytesPerName = 256;
-
-// A view may repeat elements of its storage; a hostile one does so without end.
-constexpr std::uint64_t kFreeViewBytes = 1'000'000'000;
-constexpr std::uint64_t kViewBytesPerByte = 1000;
 
 std::string count_text(std::uint64_t count) {
   return format_count(static_cast<std::int64_t>(count));
@@ -101,7 +98,7 @@ class Walk {
   explicit Walk(const TorchArchive& archive)
       : archive_(archive),
         names_left_(kFreeNameBytes + kNameBytesPerByte * archive.zip().bytes()),
-        views_left_(kFreeViewBytes + kViewBytesPerByte * archive.zip().bytes()) {}
+        claimed_(archive.zip().bytes()) {}
 
   TorchContents contents() {
     visit(archive_.root(), "");
@@ -198,13 +195,12 @@ class Walk {
       return;
     }
     StoredTensor tensor{name, view.dtype, view.shape, view.parameter ? "parameter" : "", {}};
-    if (tensor.bytes() > views_left_) {
+    if (!claimed_.add(tensor.bytes())) {
       fail(
           "tensors of more than 1000 times the bytes of the file, by views that repeat elements; "
           "the last is " +
           name + " " + to_text(view.shape));
     }
-    views_left_ -= tensor.bytes();
     contents_.tensors.push_back(std::move(tensor));
     contents_.views.push_back(view);
   }
@@ -217,7 +213,7 @@ class Walk {
   std::map<Key, std::size_t> known_;
   std::set<std::string> names_;
   std::uint64_t names_left_;
-  std::uint64_t views_left_;
+  ClaimedBytes claimed_;
   std::uint64_t left_out_ = 0;
 };
 

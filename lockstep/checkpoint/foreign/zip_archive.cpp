@@ -258,12 +258,13 @@ void ZipArchive::read(const ZipEntry& entry, std::uint64_t begin, std::span<std:
 }
 
 std::string ZipArchive::read_all(const ZipEntry& entry, std::uint64_t max_bytes) const {
+  read(entry, 0, {});  // refuses a compressed one
   if (entry.bytes > max_bytes) {
     throw_not_torch(where_,
                     "entry " + entry.name + " is larger than " + count_text(max_bytes) + " bytes");
   }
   verify(entry);
-  std::string text(entry.stored ? entry.bytes : 0, '\0');
+  std::string text(entry.bytes, '\0');
   read(entry, 0, std::as_writable_bytes(std::span(text)));
   return text;
 }

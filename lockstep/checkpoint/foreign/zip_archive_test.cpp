@@ -262,6 +262,12 @@ TEST_F(ZipArchiveTest, ACompressedEntryIsRefusedWhenItIsRead) {
   } catch (const BadData& error) {
     EXPECT_THAT(error.problems()[0].what, HasSubstr("compressed"));
   }
+  try {
+    (void)archive.read_all(archive.entries()[0], 3);  // not "too large" first
+    FAIL();
+  } catch (const BadData& error) {
+    EXPECT_THAT(error.problems()[0].what, HasSubstr("compressed"));
+  }
 }
 
 TEST_F(ZipArchiveTest, AnEncryptedEntryIsRefused) {

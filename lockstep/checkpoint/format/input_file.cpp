@@ -4,22 +4,24 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/format/damaged.h"
+#include "lockstep/checkpoint/format/disk_fault.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path, int error) {
-  if (error == ENOENT || error == ENOTDIR) {
-    throw BadData({"LS-5003", path.string(), "no such file in the checkpoint",
-                   "name a folder step-N that holds manifest.json"});
+  if (error == ENOENT || error == ENOTDIR || error == ELOOP) {
+    throw BadData(
+        {"LS-5003", path.string(),
+         error == ELOOP ? "a link that leads back to itself" : "no such file in the checkpoint",
+         "name a folder step-N that holds manifest.json"});
   }
-  throw EnvironmentFault({"LS-5002", path.string(), std::string("cannot read: ") + strerror(error),
-                          "check the permissions of the file and the health of the disk"});
+  const DiskAnswer answer = disk_answer(error);
+  throw EnvironmentFault({"LS-5002", path.string(), "cannot read: " + answer.reason, answer.fix});
 }
 
 }  // namespace

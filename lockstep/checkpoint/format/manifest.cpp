@@ -180,6 +180,7 @@ std::string write_manifest(const Manifest& m) {
   field("config_hash", m.config_hash);
   field("config", ordered_json::parse(m.config_json));
   field("world", {{"size", m.world_size}, {"layout", m.layout}});
+  if (!m.data_hash.empty()) field("data_hash", m.data_hash);
   field("versions", m.versions.empty() ? ordered_json::object() : ordered_json(m.versions));
   field("files", m.file_bytes.empty() ? ordered_json::object() : ordered_json(m.file_bytes));
   body += "\"tensors\":[";
@@ -223,6 +224,7 @@ Manifest parse_manifest_unsummed(std::string_view text, const std::string& where
   m.config_json = root["config"].raw().dump();
   m.world_size = root["world"]["size"].natural();
   m.layout = root["world"]["layout"].text();
+  if (root.object().contains("data_hash")) m.data_hash = root["data_hash"].text();
   for (const auto& [name, value] : root["versions"].object()) {
     m.versions[name] = StrictJson(value, "versions." + name, where).text();
   }

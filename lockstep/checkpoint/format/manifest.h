@@ -49,6 +49,7 @@ struct Manifest {
   std::string config_json;  // of the run that saved, one JSON object
   std::int64_t world_size = 1;
   std::string layout;                               // "data=2"
+  std::string data_hash;                            // of the training data's files; empty = unknown
   std::map<std::string, std::string> versions;      // "lockstep", "libtorch"
   std::map<std::string, std::uint64_t> file_bytes;  // every file but the manifest
   std::vector<ManifestTensor> tensors;

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/units.h"
+#include "lockstep/checkpoint/format/damaged.h"
 #include "lockstep/checkpoint/format/safetensors_index.h"
 
 namespace lockstep::checkpoint {
@@ -123,7 +124,7 @@ class Opening {
   };
 
   void add(const fs::path& where, std::string what, std::string fix = kFetchAgain) {
-    problems_.push_back({"LS-5004", where.string(), std::move(what), std::move(fix)});
+    problems_.push_back({"LS-5004", where.string(), shortened(std::move(what)), std::move(fix)});
   }
 
   /// Nothing when it cannot be read; a file of wrong length is still compared with the others.
@@ -141,7 +142,7 @@ class Opening {
       return SafetensorsPart{std::move(file), std::move(header)};
     } catch (const BadData& error) {
       for (Problem problem : error.problems()) {
-        problem.what += lost_with(number);
+        problem.what = shortened(problem.what + lost_with(number));
         problems_.push_back(std::move(problem));
       }
       return std::nullopt;

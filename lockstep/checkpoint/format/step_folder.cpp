@@ -48,14 +48,23 @@ bool has_manifest(const fs::path& folder) {
   return fs::is_regular_file(folder / kManifestName, missing);
 }
 
-/// Folders of `dir` whose names are "<prefix>N<suffix>"; none when `dir` is missing.
-std::vector<StepFolder> folders_named(const fs::path& dir, std::string_view prefix,
-                                      std::string_view suffix) {
-  std::vector<StepFolder> folders;
+/// What lies in `dir`; nothing when it is missing. To open a folder may take long.
+std::vector<fs::path> paths_in(const fs::path& dir) {
+  std::vector<fs::path> paths;
   std::error_code error;
   for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
-    const auto step = step_of(at->path().filename().string(), prefix, suffix);
-    if (step) folders.push_back({at->path(), *step});
+    paths.push_back(at->path());
+  }
+  return paths;
+}
+
+/// Those of `paths` whose names are "<prefix>N<suffix>".
+std::vector<StepFolder> folders_named(const std::vector<fs::path>& paths, std::string_view prefix,
+                                      std::string_view suffix) {
+  std::vector<StepFolder> folders;
+  for (const fs::path& path : paths) {
+    const auto step = step_of(path.filename().string(), prefix, suffix);
+    if (step) folders.push_back({path, *step});
   }
   return folders;
 }
@@ -68,10 +77,25 @@ void flush_folder(const fs::path& folder) {
   }
 }
 
-/// The lock of a draft's folder; none when another process holds it.
+/// The lock of a draft's folder; none when another process holds it, or has removed it.
 Fd try_lock(const fs::path& folder) {
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd && errno != ENOENT) {
+    throw fs::filesystem_error("cannot open the folder", folder, {errno, std::generic_category()});
+  }
   return fd && take_lock(fd) ? std::move(fd) : Fd();
+}
+
+/// Removes what dead writers left. What cannot be removed matters only to a `draft` of its name.
+void remove_left_drafts(const fs::path& dir, const fs::path& draft) {
+  for (const StepFolder& left : folders_named(paths_in(dir), kHiddenPrefix, kDraftSuffix)) {
+    const Fd lock = try_lock(left.path);
+    std::error_code stays;
+    if (lock) fs::remove_all(left.path, stays);
+    if (stays && left.path == draft) {
+      throw fs::filesystem_error("cannot remove what an earlier save left", draft, stays);
+    }
+  }
 }
 
 bool exchange(const fs::path& a, const fs::path& b) {
@@ -81,10 +105,11 @@ bool exchange(const fs::path& a, const fs::path& b) {
 }  // namespace
 
 std::vector<StepFolder> complete_steps(const fs::path& checkpoints_dir) {
-  std::vector<StepFolder> steps = folders_named(checkpoints_dir, kPrefix, "");
+  const std::vector<fs::path> paths = paths_in(checkpoints_dir);
+  std::vector<StepFolder> steps = folders_named(paths, kPrefix, "");
   std::erase_if(steps, [](const StepFolder& folder) { return !has_manifest(folder.path); });
   // A step set aside counts only when its successor never arrived.
-  for (const StepFolder& aside : folders_named(checkpoints_dir, kHiddenPrefix, kAsideSuffix)) {
+  for (const StepFolder& aside : folders_named(paths, kHiddenPrefix, kAsideSuffix)) {
     const bool replaced = std::any_of(steps.begin(), steps.end(), [&](const StepFolder& folder) {
       return folder.step == aside.step;
     });
@@ -105,46 +130,79 @@ StepDraft::StepDraft(fs::path checkpoints_dir, std::int64_t step)
       final_(checkpoints_dir_ / step_name(step)),
       draft_(hidden(checkpoints_dir_, step, kDraftSuffix)) {
   fs::create_directories(checkpoints_dir_);
-  for (const StepFolder& left : folders_named(checkpoints_dir_, kHiddenPrefix, kDraftSuffix)) {
-    if (try_lock(left.path)) fs::remove_all(left.path);
+  remove_left_drafts(checkpoints_dir_, draft_);
+  const bool is_ours = fs::create_directory(draft_);
+  try {
+    if (is_ours) lock_ = try_lock(draft_);
+  } catch (...) {
+    remove_draft();
+    throw;
   }
-  if (fs::create_directory(draft_)) lock_ = try_lock(draft_);
   if (lock_) return;
-  const fs::path busy = std::exchange(draft_, fs::path());  // it is not ours to remove
+  const fs::path busy = std::exchange(draft_, fs::path());
   throw fs::filesystem_error("another process is saving this step", busy,
                              {EBUSY, std::generic_category()});
 }
 
-StepDraft::~StepDraft() {
+StepDraft::~StepDraft() { remove_draft(); }
+
+void StepDraft::remove_draft() noexcept {
   std::error_code ignored;  // the next writer removes what is left
   if (!draft_.empty()) fs::remove_all(draft_, ignored);
 }
 
 fs::path StepDraft::commit() {
   flush_folder(draft_);
-  const fs::path aside =
-      checkpoints_dir_ / ("." + final_.filename().string() + std::string(kAsideSuffix));
-  std::error_code missing;
-  if (!fs::exists(final_, missing)) {
-    fs::rename(draft_, final_);
-    draft_.clear();
-  } else if (exchange(draft_, final_)) {
+  const Place place = take_place();
+  try {
     flush_folder(checkpoints_dir_);
-  } else {
-    fs::remove_all(aside);
-    fs::rename(final_, aside);
-    fs::rename(draft_, final_);
-    draft_.clear();
+  } catch (...) {
+    give_back(place);
+    throw;
   }
-  flush_folder(checkpoints_dir_);
-  fs::remove_all(aside);
-  if (!draft_.empty()) fs::remove_all(std::exchange(draft_, fs::path()));
+  std::error_code ignored;  // what it replaced counts no more
+  if (fs::exists(aside(), ignored)) fs::remove_all(aside(), ignored);
+  if (place == Place::exchanged) fs::remove_all(draft_, ignored);
+  draft_.clear();
   return final_;
 }
 
+fs::path StepDraft::aside() const {
+  return checkpoints_dir_ / ("." + final_.filename().string() + std::string(kAsideSuffix));
+}
+
+StepDraft::Place StepDraft::take_place() {
+  std::error_code missing;
+  if (!fs::exists(final_, missing)) {
+    fs::rename(draft_, final_);
+    return Place::empty;
+  }
+  if (exchange(draft_, final_)) return Place::exchanged;
+  fs::remove_all(aside());
+  fs::rename(final_, aside());
+  try {
+    fs::rename(draft_, final_);
+  } catch (...) {
+    std::error_code ignored;  // set aside it still counts
+    fs::rename(aside(), final_, ignored);
+    throw;
+  }
+  return Place::set_aside;
+}
+
+void StepDraft::give_back(Place place) noexcept {
+  std::error_code ignored;
+  if (place == Place::exchanged) {
+    exchange(draft_, final_);
+    return;
+  }
+  fs::rename(final_, draft_, ignored);
+  if (place == Place::set_aside) fs::rename(aside(), final_, ignored);
+}
+
 void remove_old_steps(const fs::path& checkpoints_dir, int keep) {
-  const auto steps = complete_steps(checkpoints_dir);
   if (keep <= 0) return;
+  const auto steps = complete_steps(checkpoints_dir);
   for (std::size_t i = static_cast<std::size_t>(keep); i < steps.size(); ++i) {
     const fs::path doomed = hidden(checkpoints_dir, steps[i].step, kDraftSuffix);
     fs::rename(steps[i].path, doomed);

@@ -39,10 +39,22 @@ class StepDraft {
   [[nodiscard]] const std::filesystem::path& path() const { return draft_; }
 
   /// Takes the place of step-N in one move, also when there is one already, and flushes it.
-  /// \returns its path. \throws std::filesystem::filesystem_error.
+  /// \returns its path. \throws std::filesystem::filesystem_error; then all is as it was before.
   std::filesystem::path commit();
 
+  /// The folder stays when it was not committed: others may still write into it. A later draft
+  /// removes it.
+  void leave() { draft_.clear(); }
+
  private:
+  /// What was at step-N.
+  enum class Place : std::uint8_t { empty, exchanged, set_aside };
+
+  [[nodiscard]] std::filesystem::path aside() const;
+  [[nodiscard]] Place take_place();
+  void give_back(Place place) noexcept;
+  void remove_draft() noexcept;
+
   std::filesystem::path checkpoints_dir_;
   std::filesystem::path final_;
   std::filesystem::path draft_;

@@ -84,6 +84,19 @@ TEST(StepFolder, ADraftIsInvisibleAndGoesWithItsWriter) {
   EXPECT_TRUE(names_in(scratch.path()).empty());
 }
 
+TEST(StepFolder, ADraftThatIsLeftStaysUntilTheNextOne) {
+  const ScratchFolder scratch;
+  {
+    StepDraft draft(scratch.path(), 5);
+    put(draft.path() / "model.safetensors", "half");
+    draft.leave();
+  }
+  EXPECT_EQ(names_in(scratch.path()), std::vector<std::string>{".step-5.tmp"});
+  EXPECT_TRUE(complete_steps(scratch.path()).empty());
+  save(scratch.path(), 5, "m");
+  EXPECT_EQ(names_in(scratch.path()), std::vector<std::string>{"step-5"});
+}
+
 TEST(StepFolder, ANewDraftRemovesWhatADeadWriterLeft) {
   const ScratchFolder scratch;
   fs::create_directory(scratch.path() / ".step-4.tmp");

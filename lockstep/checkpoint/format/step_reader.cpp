@@ -1,6 +1,7 @@
 #include "lockstep/checkpoint/format/step_reader.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -45,7 +46,12 @@ StepReader::StepReader(std::filesystem::path step_dir)
     for (const TensorInfo& tensor : headers[name].tensors) stored[name][tensor.name] = tensor;
   }
   for (const ManifestTensor& tensor : manifest_.tensors) {
+    std::set<std::string_view> files;
     for (const Piece& piece : tensor.pieces) {
+      if (!files.insert(piece.file).second) {  // the same bytes: it stands there under one name
+        throw_damaged((step_dir_ / kManifestName).string(),
+                      "tensor \"" + tensor.name + "\": two pieces in " + piece.file);
+      }
       compare(tensor, piece, headers[piece.file], stored[piece.file],
               (step_dir_ / piece.file).string());
     }

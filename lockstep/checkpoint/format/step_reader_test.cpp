@@ -118,6 +118,21 @@ TEST(StepReader, AHeaderThatContradictsTheManifestIsDamage) {
   }
 }
 
+TEST(StepReader, BytesOfAFileAreInATensorOnce) {
+  const ScratchFolder scratch;
+  const fs::path step = write_step(scratch.path());
+  Manifest manifest = read_manifest(step);
+  ManifestTensor& w =
+      manifest.tensors.at(1).name == "w" ? manifest.tensors[1] : manifest.tensors[0];
+  w.shape[0] *= 2;
+  w.pieces.push_back(w.pieces[0]);
+  w.pieces[1].offset[0] = 4;
+  spill(step / kManifestName, write_manifest(manifest));
+  const auto problems = verify_step(step);
+  ASSERT_EQ(only_code(problems), "LS-5004");
+  EXPECT_NE(problems[0].what.find("\"w\": two pieces in model.safetensors"), std::string::npos);
+}
+
 TEST(StepReader, AMissingFileOrFolderIsNoCheckpoint) {
   const ScratchFolder scratch;
   const fs::path step = write_step(scratch.path());

@@ -200,13 +200,18 @@ TEST(StepSource, HalfBytesAreReadWholeAndNotPutTogether) {
   const ScratchFolder other;
   Manifest manifest = StepSource(scratch.path()).manifest();
   Piece half = manifest.tensors[0].pieces[0];
-  TensorFile file(other.path() / half.file, {{"w", "F4", {1, 2}}}, {});
-  half.byte_offset = file.write(ramp(1)).byte_offset;
-  manifest.file_bytes[half.file] = file.commit();
   half.shape = {1, 2};
   half.byte_count = 1;
-  manifest.tensors[0].pieces = {half, half};
-  manifest.tensors[0].pieces[1].offset = {1, 0};
+  manifest.tensors[0].pieces.clear();
+  manifest.file_bytes.clear();
+  for (const std::int64_t row : {0, 1}) {
+    half.file = "half-" + std::to_string(row) + ".safetensors";
+    TensorFile file(other.path() / half.file, {{"w", "F4", {1, 2}}}, {});
+    half.byte_offset = file.write(ramp(1)).byte_offset;
+    manifest.file_bytes[half.file] = file.commit();
+    half.offset = {row, 0};
+    manifest.tensors[0].pieces.push_back(half);
+  }
   std::ofstream(other.path() / kManifestName) << write_manifest(manifest);
   EXPECT_THAT(test::problem_of<BadData>([&] { const StepSource source(other.path()); }).what,
               HasSubstr("F4 in several pieces"));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/units.h"
+#include "lockstep/checkpoint/foreign/file_kind.h"
 #include "lockstep/checkpoint/format/input_file.h"
 #include "lockstep/checkpoint/format/manifest.h"
 #include "lockstep/checkpoint/format/safetensors_index.h"
@@ -87,7 +88,8 @@ FolderKind lfs_pointer(const fs::path& path, std::string_view text) {
 }
 
 /// What is known not to be a checkpoint, by what it is.
-FolderKind stranger(const fs::path& path, std::string_view bytes) {
+FolderKind stranger(const InputFile& file, std::string_view bytes) {
+  const fs::path& path = file.path();
   const std::string opening = opening_of(bytes);
   if (opening.starts_with("<!doctype html") || opening.starts_with("<html")) {
     return nothing(path, "an HTML page, not a checkpoint: a download that failed or wants a login",
@@ -108,7 +110,11 @@ FolderKind stranger(const fs::path& path, std::string_view bytes) {
                        " bytes): a download or copy that never ended",
                    kFetchAgain);
   }
-  return nothing(path, "no format that is known: it begins with " + hex_of(bytes),
+  const std::string kind = checkpoint::kind_of_file(file, 0, file.size_bytes());
+  return nothing(path,
+                 kind.empty()
+                     ? "no format that is known: it begins with " + hex_of(bytes)
+                     : "not a checkpoint but " + kind + " (it begins with " + hex_of(bytes) + ")",
                  "name a safetensors file, a file of torch.save(), or a checkpoint's folder");
 }
 
@@ -129,7 +135,7 @@ FolderKind kind_of_file(const fs::path& path) {
   }
   if (is_torch(bytes)) return {Kind::torch, path, "", ""};
   if (is_safetensors(bytes)) return {Kind::safetensors, path, "", ""};
-  return stranger(path, bytes);
+  return stranger(file, bytes);
 }
 
 /// Names in a folder, sorted.

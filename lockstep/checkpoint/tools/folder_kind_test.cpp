@@ -171,6 +171,9 @@ TEST_F(FolderKinds, WhatIsNoCheckpointIsCalledByItsName) {
   EXPECT_EQ(why_not("config.json"), "a JSON text, not a checkpoint");
   put("x.gguf", "GGUF\x03");
   EXPECT_THAT(why_not("x.gguf"), HasSubstr("it begins with 47 47 55 46 03"));
+  EXPECT_THAT(why_not("x.gguf"), HasSubstr("a GGUF file"));
+  put("bare.pkl", std::string("\x80\x04}.", 4));
+  EXPECT_THAT(why_not("bare.pkl"), HasSubstr("not a checkpoint but a bare pickle"));
   put("short", "\x08");
   EXPECT_THAT(why_not("short"), HasSubstr("it begins with 08"));
   EXPECT_EQ(why_not("missing"), "no such file or folder");

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,8 +41,10 @@ struct Tag {
 
 /// What became of the files since: missing, of another size, or, where all sizes are right, of
 /// other bytes (LS-5017). Files that came later are not looked at. \throws EnvironmentFault
-/// (LS-5002).
-[[nodiscard]] std::vector<Problem> verify_tag(const Tag& tag);
+/// (LS-5002). \param hashed_bytes larger files go by their size alone: those of lockstep are
+/// compared with the checksums of their manifest when they are read.
+[[nodiscard]] std::vector<Problem> verify_tag(
+    const Tag& tag, std::uint64_t hashed_bytes = std::numeric_limits<std::uint64_t>::max());
 
 class TagRegistry {
  public:

@@ -2,86 +2,18 @@
 
 #include <algorithm>
 
+#include "lockstep/parallel/cost/measured_operators.h"
 #include "lockstep/parallel/cost/rates.h"
+#include "lockstep/topology/reference_model.h"
 
 namespace lockstep::parallel {
 namespace {
-
-using model::OperatorKind;
-using model::OperatorStats;
 
 constexpr double kParametersOfALayer = 2;
 /// PowerSGD: two products with few columns, the rows made orthogonal, what was left out added and
 /// kept: so often is each element read and written.
 constexpr double kPowersgdPasses = 8;
 constexpr double kForwardShare = 1.0 / 3;  // of what surrounds the operators
-
-/// All operators of one micro-batch.
-class OperatorSum {
- public:
-  OperatorSum(const KernelTable& table, config::Dtype type, double samples)
-      : table_(table), type_(type), samples_(samples) {}
-
-  void add(const model::BlockStats& block, bool reads_data) {
-    for (const OperatorStats& op : block.operators) {
-      add(op, reads_data && &op == &block.operators.front());
-    }
-  }
-
-  [[nodiscard]] double forward_s() const { return forward_s_; }
-  [[nodiscard]] double backward_s() const { return backward_s_; }
-
- private:
-  static bool is_relu(const OperatorStats& op) { return op.name.find("relu") != std::string::npos; }
-
-  void add(const OperatorStats& op, bool first) {
-    switch (op.kind) {
-      case OperatorKind::product:
-        return add(Kernel::linear, first, op.m * samples_, op.n, op.k);
-      case OperatorKind::convolution:
-        return add(op.kernel_area > 1 ? Kernel::convolution_3x3 : Kernel::convolution_1x1, first,
-                   op.m * samples_, op.n, op.k / op.kernel_area);
-      case OperatorKind::attention:
-        return add(Kernel::attention, first, op.m, op.times * samples_, op.k);
-      case OperatorKind::norm:
-        return add(is_of_images(op) ? Kernel::batch_norm : Kernel::layer_norm, first,
-                   op.m * samples_, op.n);
-      case OperatorKind::loss:
-        return add(Kernel::loss, first, op.m * samples_, op.n);
-      case OperatorKind::embedding:
-        return add(Kernel::embedding, first, op.m * samples_, op.n);
-      case OperatorKind::dropout:
-        return add(Kernel::dropout, first, op.moved_elements / 2 * samples_);
-      case OperatorKind::pointwise:
-      case OperatorKind::router:
-        return add_pointwise(op, first);
-    }
-  }
-
-  void add_pointwise(const OperatorStats& op, bool first) {
-    const double moved = op.moved_elements * samples_;
-    if (is_relu(op)) return add(Kernel::relu, first, moved / 2);
-    if (op.name.find("activation") != std::string::npos) return add(Kernel::gelu, first, moved / 2);
-    if (op.name == "pool") return add(Kernel::copy, first, moved / 2);
-    add(Kernel::sum, first, moved / 3);
-  }
-
-  static bool is_of_images(const OperatorStats& op) {
-    return op.name.starts_with("bn") || op.name.ends_with("_bn");
-  }
-
-  void add(Kernel kernel, bool first, double m, double n = 1, double k = 1) {
-    const KernelSeconds seconds = table_.seconds(kernel, type_, m, n, k);
-    forward_s_ += seconds.forward_s;
-    backward_s_ += first ? seconds.backward_first_s : seconds.backward_s;
-  }
-
-  const KernelTable& table_;
-  config::Dtype type_;
-  double samples_;
-  double forward_s_ = 0;
-  double backward_s_ = 0;
-};
 
 Kernel update_kernel(const config::OptimizerSection& optimizer) {
   if (optimizer.name == config::OptimizerName::adamw) return Kernel::adamw;
@@ -139,28 +71,59 @@ double own_sums_s(const Setting& setting, const ParallelPlan& plan, const Kernel
          (compresses ? kPowersgdPasses * widen_s : 0);
 }
 
+/// What an optimizer does to all parameters at once.
+double update_s(const Setting& setting, const KernelTable& table, double flat) {
+  return table
+             .seconds(update_kernel(setting.config.optimizer), setting.config.precision.compute,
+                      flat)
+             .forward_s +
+         table.seconds(Kernel::norm, config::Dtype::fp32, flat).forward_s;
+}
+
+// Beyond these it is no longer the machine.
+constexpr double kLeastInside = 0.7;
+constexpr double kMostInside = 1.6;
+
+/// How many times as long operators take inside a step as by themselves: a whole step that was
+/// measured of a model of the same kind, over what its operators make of it. 1 where none was.
+double inside_a_step(const Setting& setting, const KernelTable& table) {
+  const bool is_of_images = setting.model.family == "resnet";
+  const Kernel kernel = is_of_images ? Kernel::resnet_step : Kernel::gpt_step;
+  const int busy = std::min(setting.world_size, std::max(1, setting.host.cores));
+  const KernelPoints* points = points_of(setting.host.rates(), kernel, busy, setting.host.cores);
+  if (points == nullptr) return 1;
+  const config::Dtype type = setting.config.precision.compute;
+  const double measured = KernelTable(points->points).seconds(kernel, type, 1).forward_s;
+  const config::RunConfig config = reference_config(kernel, type);
+  const model::ModelStats model = model::model_stats(config.model, config.data.seq_len);
+  const Setting alone{config, model, setting.host};
+  const auto samples = static_cast<double>(*config.batch.micro_batch);
+  const KernelSeconds operators = operator_seconds(table, type, model, samples);
+  const Surroundings around = surroundings(alone, table, parameter_count(model), 1);
+  const double of_operators = operators.forward_s + operators.backward_s +
+                              update_s(alone, table, static_cast<double>(model.parameters()));
+  return std::clamp((measured - around.step_s - around.micro_batch_s) / of_operators, kLeastInside,
+                    kMostInside);
+}
+
 }  // namespace
 
 RunTime run_time(const Setting& setting, const ParallelPlan& plan, double flat_elements) {
   const KernelTable table(operator_points(setting));
-  const config::Dtype type = setting.config.precision.compute;
-  OperatorSum operators(table, type, static_cast<double>(plan.batch.micro_batch));
-  for (std::size_t i = 0; i < setting.model.blocks.size(); ++i) {
-    operators.add(setting.model.blocks[i], /*reads_data=*/i == 0);
-  }
-  const double factor = core_factor(setting);
+  const KernelSeconds operators =
+      operator_seconds(table, setting.config.precision.compute, setting.model,
+                       static_cast<double>(plan.batch.micro_batch));
+  const double factor = core_factor(setting) * inside_a_step(setting, table);
   const auto leaves = static_cast<double>(plan.batch.leaves_per_rank());
-  const Surroundings around = surroundings(setting, table, parameter_count(setting.model), factor);
+  const Surroundings around =
+      surroundings(setting, table, parameter_count(setting.model), core_factor(setting));
   const double around_s = around.step_s + around.micro_batch_s * leaves;
   const double sums_s = own_sums_s(setting, plan, table, flat_elements);
   RunTime time;
-  time.forward_s = operators.forward_s() * leaves * factor + kForwardShare * around_s;
+  time.forward_s = operators.forward_s * leaves * factor + kForwardShare * around_s;
   time.backward_s =
-      (operators.backward_s() * leaves + sums_s) * factor + (1 - kForwardShare) * around_s;
-  time.optimizer_s =
-      factor *
-      (table.seconds(update_kernel(setting.config.optimizer), type, flat_elements).forward_s +
-       table.seconds(Kernel::norm, config::Dtype::fp32, flat_elements).forward_s);
+      (operators.backward_s * leaves + sums_s) * factor + (1 - kForwardShare) * around_s;
+  time.optimizer_s = factor * update_s(setting, table, flat_elements);
   return time;
 }
 
