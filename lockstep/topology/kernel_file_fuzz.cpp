@@ -14,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     const lockstep::KernelRates rates = lockstep::rates_from(text, "kernels.txt");
     for (const lockstep::KernelInfo& info : lockstep::kernels()) {
       const lockstep::KernelPoints* points = lockstep::points_of(rates, info.kernel, 3, 2);
+      if (points == nullptr && info.may_be_missing) continue;
       LOCKSTEP_CHECK(points != nullptr, "a kernel that plans ask for is missing");
       const lockstep::KernelTable table(points->points);
       const double s = table.seconds(info.kernel, lockstep::config::Dtype::bf16, 3, 5, 7).forward_s;

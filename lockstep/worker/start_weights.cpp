@@ -54,9 +54,9 @@ std::vector<std::string> load_start_weights(const config::RunConfig& config,
   auto open = checkpoint::open_checkpoint(path);
   const std::vector<NamedTensor> tensors = tensors_of(model);
   const std::string_view family = config::word_of(*config::find_option("model.family"), config);
-  const checkpoint::WeightsMatch match =
-      checkpoint::match_weights(std::move(open.source), family, wanted(tensors),
-                                {config.model.weights_partial, config.model.weights_strip}, open.path.string());
+  const checkpoint::WeightsMatch match = checkpoint::match_weights(
+      std::move(open.source), family, wanted(tensors),
+      {config.model.weights_partial, config.model.weights_strip}, open.path.string());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (match.views[i]) fill(*match.source, *match.views[i], tensors[i].tensor);
   }

@@ -119,7 +119,9 @@ class StoppedInTheFirstStep : public TinyRunTest {
 TEST_F(StoppedInTheFirstStep, AStateFromTheCheckpointOfAnotherRunIsSavedInItsOwnRunDirectory) {
   const ProgramResult whole = run_program(command({"--quiet"}, "other"));
   ASSERT_EQ(whole.exit_code, 0) << whole.describe();
-  std::vector<std::string> words{"--resume", folder_ / "other/checkpoints/step-3"};
+  std::vector<std::string> words{"--resume",       folder_ / "other/checkpoints/step-3",
+                                 "--allow-change", "batch.global_batch",
+                                 "--allow-change", "data.train_samples"};
   const auto seconds_a_step = set_words({"batch.global_batch=250000", "data.train_samples=300000"});
   words.insert(words.end(), seconds_a_step.begin(), seconds_a_step.end());
   RunningProgram front(command(words));

@@ -102,7 +102,8 @@ TEST_F(RunDirectory, TheCommandOfAFinishedRunIsAlreadyDoneAndWritesNothing) {
 TEST_F(RunDirectory, WhereNothingIsLeftToTrainTheReasonIsSaidAndTheSummaryKept) {
   train_whole();
   const auto before = files();
-  const ProgramResult result = train({"--set", "batch.micro_batch=256", "--set", "run.epochs=4"});
+  const ProgramResult result = train({"--set", "batch.micro_batch=256", "--set", "run.epochs=4",
+                                      "--allow-change", "batch.global_batch"});
   EXPECT_EQ(result.exit_code, 0) << result.describe();
   EXPECT_TRUE(says(result,
                    "nothing is left to train: the run ends at step 8 (run.epochs = 4), and "
@@ -127,7 +128,8 @@ TEST_F(RunDirectory, ACheckpointOfAnotherModelIsRefusedInOneLineAKeyAndNothingIs
 TEST_F(RunDirectory, FewerSamplesThanTheCheckpointStandsAtAreAUsageError) {
   train_whole();
   const auto before = files();
-  const ProgramResult result = train({"--set", "data.train_samples=20", "--set", "run.steps=20"});
+  const ProgramResult result = train({"--set", "data.train_samples=20", "--set", "run.steps=20",
+                                      "--allow-change", "data.train_samples"});
   EXPECT_EQ(result.exit_code, 2) << result.describe();
   EXPECT_TRUE(says(result, "sample 96 of an epoch, but the data set has only 20"))
       << result.describe();

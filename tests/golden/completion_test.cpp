@@ -34,7 +34,8 @@ std::string offered(const std::string& line, const std::vector<std::string>& wor
 
 TEST(BashCompletion, CompletesCommandsAndFlags) {
   EXPECT_EQ(offered("lockstep tr", {"lockstep", "tr"}), "train\n");
-  EXPECT_EQ(offered("  lockstep  bench ", {"lockstep", "bench", ""}), "comm\nscaling\nkernels\n");
+  EXPECT_EQ(offered("  lockstep  bench ", {"lockstep", "bench", ""}),
+            "comm\nscaling\ncheckpoint\nkernels\n");
   EXPECT_EQ(offered("lockstep plan --sta", {"lockstep", "plan", "--sta"}), "--states-only\n");
 }
 

@@ -197,85 +197,89 @@ struct Step {
   std::string body;
 };
 
+using Change = std::function<void(ordered_json&)>;
+
+ordered_json& piece(ordered_json& m, int number) {
+  return m["tensors"][0]["pieces"][static_cast<std::size_t>(number)];
+}
+
+/// What each lie in a manifest is answered with.
+const std::vector<std::pair<std::string, Change>> kManifestLies{
+    {"is no plain file name", [](auto& m) { m["files"]["../x.safetensors"] = 8; }},
+    {"is no plain file name", [](auto& m) { m["files"]["/etc/passwd"] = 8; }},
+    {"is no plain file name", [](auto& m) { m["files"][".."] = 8; }},
+    {"no such file", [](auto& m) { m["files"]["gone.safetensors"] = 8; }},
+    {"lies outside its file", [](auto& m) { m["files"].front() = 8; }},
+    {"the manifest says 10000000", [](auto& m) { m["files"].front() = 10'000'000; }},
+    {"negative", [](auto& m) { m["files"].front() = -8; }},
+    {"not in the list of files", [](auto& m) { piece(m, 0)["file"] = "../x"; }},
+    {"two pieces in model-00001-of-00002.safetensors",
+     [](auto& m) {
+       for (const char* key : {"file", "byte_offset"}) piece(m, 1)[key] = piece(m, 0)[key];
+     }},
+    {"lies outside its file", [](auto& m) { piece(m, 0)["byte_offset"] = INT64_MAX; }},
+    {"lies outside its file", [](auto& m) { piece(m, 0)["byte_count"] = INT64_MAX; }},
+    {"not a whole number", [](auto& m) { piece(m, 0)["byte_offset"] = UINT64_MAX; }},
+    {"not a whole number", [](auto& m) { piece(m, 0)["byte_offset"] = 1e300; }},
+    {"negative", [](auto& m) { piece(m, 0)["byte_offset"] = -1; }},
+    {"at byte", [](auto& m) { piece(m, 0)["byte_offset"] = 0; }},
+    {"does not fit the shape",
+     [](auto& m) {
+       piece(m, 0)["shape"] = {1LL << 62U, 4};
+     }},
+    {"does not fit the shape",
+     [](auto& m) {
+       piece(m, 0)["shape"] = {1, 2};
+     }},
+    {"not one for each block", [](auto& m) { piece(m, 0)["xxh3"] = ordered_json::array(); }},
+    {"not 16 hex digits", [](auto& m) { piece(m, 0)["xxh3"] = "z"; }},
+    {"outside the shape",
+     [](auto& m) {
+       piece(m, 0)["offset"] = {INT64_MAX, 0};
+     }},
+    {"overlap",
+     [](auto& m) {
+       piece(m, 1)["offset"] = {0, 0};
+     }},
+    {"leave 262144 elements out", [](auto& m) { m["tensors"][0]["pieces"].erase(1); }},
+    {"more than 4096 pieces",
+     [](auto& m) {
+       auto& pieces = m["tensors"][0]["pieces"];
+       for (int i = 0; i < 5000; ++i) {
+         const std::string file = "f" + std::to_string(i);
+         m["files"][file] = 10'000'000;
+         pieces.push_back(pieces[0]);
+         pieces.back()["file"] = file;
+       }
+     }},
+    {"has no size in bytes",
+     [](auto& m) {
+       m["tensors"][0]["shape"] = {1LL << 62U, 4};
+     }},
+    {"negative",
+     [](auto& m) {
+       m["tensors"][0]["shape"] = {-4, 2};
+     }},
+    {"not a whole number",
+     [](auto& m) {
+       m["tensors"][0]["shape"] = {4.5, 2};
+     }},
+    {"dtype: unknown", [](auto& m) { m["tensors"][0]["dtype"] = "object"; }},
+    {"does not fit the shape", [](auto& m) { m["tensors"][0]["dtype"] = "F64"; }},
+    {"the manifest says I32", [](auto& m) { m["tensors"][0]["dtype"] = "I32"; }},
+    {"stands twice", [](auto& m) { m["tensors"].push_back(m["tensors"][0]); }},
+    {"\"c\" is not in it", [](auto& m) { m["tensors"][0]["name"] = "c"; }},
+    {"is not in it", [](auto& m) { m["tensors"][0]["name"] = "\x1b]0;owned\x07"; }},
+    {"nnn...", [](auto& m) { m["tensors"][0]["name"] = std::string(kMib, 'n'); }},
+    {"LS-5007", [](auto& m) { m["format_version"] = 99; }},
+    {"not a checkpoint of lockstep", [](auto& m) { m["format"] = "other"; }},
+    {"step: negative", [](auto& m) { m["step"] = -1; }},
+    {"not an object", [](auto& m) { m["config"] = 3; }},
+    {"\"tensors\" is missing", [](auto& m) { m.erase("tensors"); }},
+};
+
 TEST(HostileManifest, NothingThatItSaysIsTrusted) {
-  using Change = std::function<void(ordered_json&)>;
-  const auto piece = [](ordered_json& m, int number) -> ordered_json& {
-    return m["tensors"][0]["pieces"][static_cast<std::size_t>(number)];
-  };
-  const std::vector<std::pair<std::string, Change>> table{
-      {"is no plain file name", [](auto& m) { m["files"]["../x.safetensors"] = 8; }},
-      {"is no plain file name", [](auto& m) { m["files"]["/etc/passwd"] = 8; }},
-      {"is no plain file name", [](auto& m) { m["files"][".."] = 8; }},
-      {"no such file", [](auto& m) { m["files"]["gone.safetensors"] = 8; }},
-      {"lies outside its file", [](auto& m) { m["files"].front() = 8; }},
-      {"the manifest says 10000000", [](auto& m) { m["files"].front() = 10'000'000; }},
-      {"negative", [](auto& m) { m["files"].front() = -8; }},
-      {"not in the list of files", [&](auto& m) { piece(m, 0)["file"] = "../x"; }},
-      {"two pieces in model-00001-of-00002.safetensors",
-       [&](auto& m) {
-         for (const char* key : {"file", "byte_offset"}) piece(m, 1)[key] = piece(m, 0)[key];
-       }},
-      {"lies outside its file", [&](auto& m) { piece(m, 0)["byte_offset"] = INT64_MAX; }},
-      {"lies outside its file", [&](auto& m) { piece(m, 0)["byte_count"] = INT64_MAX; }},
-      {"not a whole number", [&](auto& m) { piece(m, 0)["byte_offset"] = UINT64_MAX; }},
-      {"not a whole number", [&](auto& m) { piece(m, 0)["byte_offset"] = 1e300; }},
-      {"negative", [&](auto& m) { piece(m, 0)["byte_offset"] = -1; }},
-      {"at byte", [&](auto& m) { piece(m, 0)["byte_offset"] = 0; }},
-      {"does not fit the shape",
-       [&](auto& m) {
-         piece(m, 0)["shape"] = {1LL << 62U, 4};
-       }},
-      {"does not fit the shape",
-       [&](auto& m) {
-         piece(m, 0)["shape"] = {1, 2};
-       }},
-      {"not one for each block", [&](auto& m) { piece(m, 0)["xxh3"] = ordered_json::array(); }},
-      {"not 16 hex digits", [&](auto& m) { piece(m, 0)["xxh3"] = "z"; }},
-      {"outside the shape",
-       [&](auto& m) {
-         piece(m, 0)["offset"] = {INT64_MAX, 0};
-       }},
-      {"overlap",
-       [&](auto& m) {
-         piece(m, 1)["offset"] = {0, 0};
-       }},
-      {"leave 262144 elements out", [](auto& m) { m["tensors"][0]["pieces"].erase(1); }},
-      {"more than 4096 pieces",
-       [&](auto& m) {
-         auto& pieces = m["tensors"][0]["pieces"];
-         for (int i = 0; i < 5000; ++i) {
-           const std::string file = "f" + std::to_string(i);
-           m["files"][file] = 10'000'000;
-           pieces.push_back(pieces[0]);
-           pieces.back()["file"] = file;
-         }
-       }},
-      {"has no size in bytes",
-       [](auto& m) {
-         m["tensors"][0]["shape"] = {1LL << 62U, 4};
-       }},
-      {"negative",
-       [](auto& m) {
-         m["tensors"][0]["shape"] = {-4, 2};
-       }},
-      {"not a whole number",
-       [](auto& m) {
-         m["tensors"][0]["shape"] = {4.5, 2};
-       }},
-      {"dtype: unknown", [](auto& m) { m["tensors"][0]["dtype"] = "object"; }},
-      {"does not fit the shape", [](auto& m) { m["tensors"][0]["dtype"] = "F64"; }},
-      {"the manifest says I32", [](auto& m) { m["tensors"][0]["dtype"] = "I32"; }},
-      {"stands twice", [](auto& m) { m["tensors"].push_back(m["tensors"][0]); }},
-      {"\"c\" is not in it", [](auto& m) { m["tensors"][0]["name"] = "c"; }},
-      {"is not in it", [](auto& m) { m["tensors"][0]["name"] = "\x1b]0;owned\x07"; }},
-      {"nnn...", [](auto& m) { m["tensors"][0]["name"] = std::string(kMib, 'n'); }},
-      {"LS-5007", [](auto& m) { m["format_version"] = 99; }},
-      {"not a checkpoint of lockstep", [](auto& m) { m["format"] = "other"; }},
-      {"step: negative", [](auto& m) { m["step"] = -1; }},
-      {"not an object", [](auto& m) { m["config"] = 3; }},
-      {"\"tensors\" is missing", [](auto& m) { m.erase("tensors"); }},
-  };
-  for (const auto& [says, change] : table) {
+  for (const auto& [says, change] : kManifestLies) {
     SCOPED_TRACE(says);
     const TemporaryFolder folder;
     const Step step(folder);

@@ -136,6 +136,20 @@ TEST_F(StartFrom, ATagIsACheckpointToResumeFromAsLongAsItsFilesAreWhatTheyWere) 
   EXPECT_FALSE(fs::exists(folder_.path() / "third"));
 }
 
+/// Case C13: PyTorch's optimizers refuse a state whose groups were cut otherwise.
+TEST_F(StartFrom, MomentsAreThoseOfTheirParametersHoweverTheGroupsAreCut) {
+  const std::vector<std::string> one_group{"--set", "optimizer.decay=all", "--set",
+                                           "optimizer.weight_decay=1e-30"};
+  ASSERT_EQ(train("whole", with(one_group, {"--set", "run.steps=6"})).exit_code, 0);
+  ASSERT_EQ(train("cut", one_group).exit_code, 0);
+  const auto on = train("cut", {"--set", "run.steps=6", "--set", "optimizer.decay=matrices",
+                                "--set", "optimizer.weight_decay=1e-30"});
+  ASSERT_EQ(on.exit_code, 0) << on.describe();
+  EXPECT_THAT(on.out + on.err, HasSubstr("optimizer.decay is"));
+  EXPECT_EQ(summary("cut")["state_sha256"], summary("whole")["state_sha256"])
+      << "so little decay changes no bit: only lost moments could";
+}
+
 TEST_F(StartFrom, AChangedConfigurationIsClassedKeyByKey) {
   ASSERT_EQ(train("run").exit_code, 0);
   const auto refused =

@@ -102,6 +102,7 @@ double inside_a_step(const Setting& setting, const KernelTable& table) {
   const Surroundings around = surroundings(alone, table, parameter_count(model), 1);
   const double of_operators = operators.forward_s + operators.backward_s +
                               update_s(alone, table, static_cast<double>(model.parameters()));
+  if (of_operators <= 0) return 1;
   return std::clamp((measured - around.step_s - around.micro_batch_s) / of_operators, kLeastInside,
                     kMostInside);
 }
