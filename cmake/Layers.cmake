@@ -124,7 +124,8 @@ foreach(isa portable avx2 avx512)
 endforeach()
 # Statistics of checkpoints read as fast as disks give.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/checkpoint/tools/stats_kernel.cpp
-    ${CMAKE_SOURCE_DIR}/lockstep/checkpoint/tools/elements.cpp PROPERTIES COMPILE_OPTIONS -O3)
+    ${CMAKE_SOURCE_DIR}/lockstep/checkpoint/tools/elements.cpp PROPERTIES
+    COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
 # The model's vector loops fix their rounding as the reduction kernels do.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lockstep/model/vector_kernel.cpp
     ${CMAKE_SOURCE_DIR}/lockstep/model/norm_kernel.cpp
