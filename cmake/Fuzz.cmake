@@ -5,8 +5,8 @@
 set(LOCKSTEP_REPLAY_RUNS 500000 CACHE STRING "Most mutated inputs a fuzz target gets in a test run")
 # Targets that would need more than about 5 s for those get fewer.
 set(replay_runs_config_parse 25000)
-set(replay_runs_checkpoint_foreign_dcp_metadata 150000)
-set(replay_runs_checkpoint_foreign_deepspeed_folder 20000)
+set(replay_runs_checkpoint_foreign_dcp_metadata 300000)
+set(replay_runs_checkpoint_foreign_deepspeed_folder 40000)
 set(replay_runs_checkpoint_format_manifest 150000)
 set(replay_runs_checkpoint_format_safetensors 300000)
 set(replay_runs_comm_records_flight_file 200000)
