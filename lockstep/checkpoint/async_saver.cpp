@@ -47,7 +47,7 @@ void AsyncSaver::copy(SaveParts& save, at::Tensor& bytes) {
     const auto length = static_cast<std::int64_t>(part.nbytes());
     const at::Tensor place =
         bytes.narrow(0, begin, length).view(part.scalar_type()).view(part.sizes());
-    if (part.is_contiguous() && part.device().is_cpu()) {  // at twice copy_'s rate
+    if (length > 0 && part.is_contiguous() && part.device().is_cpu()) {  // at twice copy_'s rate
       std::memcpy(place.mutable_data_ptr(), part.const_data_ptr(), part.nbytes());
     } else {
       place.copy_(part);
