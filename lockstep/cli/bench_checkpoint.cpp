@@ -74,6 +74,12 @@ CheckpointPlan read_plan(const Args& args) {
     problems.push_back(
         {"LS-1013", "--against", "cannot be " + args.text("--against").substr(0, 64), "use torch"});
   }
+  std::error_code unknown;
+  if (args.has("--dir") && !fs::is_directory(args.text("--dir"), unknown)) {
+    problems.push_back({"LS-1001", "--dir " + args.text("--dir").substr(0, 200),
+                        "is no folder that is there",
+                        "name one on the disk in question; nothing is left in it"});
+  }
   try {
     plan.ranks = parse_rank_counts(args.text("--ranks", "2"));
   } catch (const UsageError& error) {

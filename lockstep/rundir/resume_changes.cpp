@@ -12,6 +12,7 @@
 #include "lockstep/config/parse.h"
 #include "lockstep/config/registry.h"
 #include "lockstep/rundir/data_manifest.h"
+#include "lockstep/rundir/resume_rules.h"
 
 namespace lockstep::rundir {
 namespace {
@@ -19,13 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr auto kFree = ChangeClass::free;
-constexpr auto kNoted = ChangeClass::noted;
-constexpr auto kRefused = ChangeClass::refused;
-constexpr auto kImpossible = ChangeClass::impossible;
-
-constexpr std::string_view kNumbersStay = "the numbers do not depend on it";
-constexpr std::string_view kOtherTensors = "the tensors are others";
 constexpr std::string_view kFilesDiffer =
     "the files of data.train have other names or sizes than those that the checkpoint was trained "
     "on";

@@ -1,18 +1,11 @@
 // The table of what a change of each key means to a run that goes on.
-#include <array>
+#include "lockstep/rundir/resume_rules.h"
 
-#include "lockstep/rundir/resume_changes.h"
+#include <array>
 
 namespace lockstep::rundir {
 namespace {
 
-constexpr auto kFree = ChangeClass::free;
-constexpr auto kNoted = ChangeClass::noted;
-constexpr auto kRefused = ChangeClass::refused;
-constexpr auto kImpossible = ChangeClass::impossible;
-
-constexpr std::string_view kNumbersStay = "the numbers do not depend on it";
-constexpr std::string_view kOtherTensors = "the tensors are others";
 constexpr std::string_view kOtherUpdates = "updates are others from here on";
 constexpr std::string_view kOtherRate = "the learning rate of a step is another from here on";
 constexpr std::string_view kOtherLength =
